@@ -14,6 +14,7 @@ import zvcore
 from zvcore.commands import cli
 from zvcore.report import What
 from zvcore.stores import LocalStore
+from zvcore.stores.confined import ConfinedStore
 from zvcore.stores.late_writes import settle
 
 VALUES = np.arange(1, 16**3 + 1, dtype=np.uint16).reshape(16, 16, 16)
@@ -33,6 +34,7 @@ def may_be_read(path: str) -> bool:
 
 needs_secret = pytest.mark.skipif(may_be_read(SECRET), reason="every file that is known here may be read")
 
+DOCUMENTS = ("zarr.json", ".zarray", ".zattrs", "attributes.json", "info")
 KINDS = {
     "zarr3": {"format": "zarr3", "chunks": (8, 8, 8), "codec": "gzip"},
     "zarr3 sharded": {"format": "zarr3", "chunks": (4, 4, 4), "shards": (8, 8, 8), "codec": "gzip"},
@@ -48,8 +50,7 @@ def made(path: Path, kind: str) -> list[Path]:
     array = zvcore.create(path, shape=VALUES.shape, dtype=VALUES.dtype, **KINDS[kind])
     array[...] = VALUES.reshape(array.shape)
     settle()
-    documents = ("zarr.json", ".zarray", "attributes.json", "info")
-    return sorted(one for one in path.rglob("*") if one.is_file() and one.name not in documents)
+    return sorted(one for one in path.rglob("*") if one.is_file() and one.name not in DOCUMENTS)
 
 
 def hurt(path: Path, kind: str) -> tuple[str, list[str]]:
@@ -243,3 +244,55 @@ def test_a_folder_that_may_not_be_looked_into_is_told_of_with_all_else(
     monkeypatch.setattr(LocalStore, "list", closed)
     told = {one.where for one in zvcore.verify(tmp_path / "g").problems if one.fatal}
     assert "a/c" in told and any(one.startswith("b/c/") for one in told)
+
+
+@needs_secret
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_repaired_copy_is_made_without_what_may_not_be_read_which_is_told(tmp_path: Path, kind: str) -> None:
+    secret, damaged = hurt(tmp_path / "a", kind)
+    objects = {one for one in (tmp_path / "a").rglob("*") if one.is_file() and one.name not in DOCUMENTS}
+    gone = max(objects - {tmp_path / "a" / key for key in (secret, *damaged)})
+    gone.unlink()
+    gone.symlink_to("nowhere")  # as git-annex leaves it
+    report = zvcore.repair(tmp_path / "a", tmp_path / "b")
+    lost = {one.where: one.kind for one in report.losses}
+    assert lost[secret] is What.STORE and all(key in lost for key in damaged)
+    assert lost[str(gone.relative_to(tmp_path / "a"))] is What.STORE
+    assert zvcore.verify(tmp_path / "b").ok
+    shutil.rmtree(tmp_path / "b")
+    assert cli.main(["repair", str(tmp_path / "a"), "-o", str(tmp_path / "b")]) == 1
+
+
+@needs_secret
+def test_a_document_that_may_not_be_read_does_not_keep_others_from_being_looked_after(tmp_path: Path) -> None:
+    zvcore.open(tmp_path / "g", "w", format="zarr3")
+    made(tmp_path / "g" / "a", "zarr3 sharded")
+    _, damaged = hurt(tmp_path / "g" / "b", "zarr3 sharded")
+    (tmp_path / "g" / "a" / "zarr.json").unlink()
+    (tmp_path / "g" / "a" / "zarr.json").symlink_to(SECRET)
+    assert "a/zarr.json" in {one.where for one in zvcore.compact(tmp_path / "g").problems}
+    for out in (tmp_path / "copy", None):
+        report = zvcore.repair(tmp_path / "g", out)
+        assert "a/zarr.json" in {one.where for one in report.problems}
+        assert {f"b/{key}" for key in damaged} <= {one.where for one in report.losses}
+
+
+def test_a_folder_that_may_not_be_looked_into_is_told_of_by_copies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path / "a", "zarr3")
+    listing, entering = LocalStore._listing, ConfinedStore._enter
+
+    def refuse(prefix: str) -> None:
+        if prefix.rstrip("/") == "c/0":
+            raise PermissionError(13, "Permission denied", b"0")
+
+    monkeypatch.setattr(LocalStore, "_listing", lambda self, prefix: (refuse(prefix), listing(self, prefix))[1])
+    monkeypatch.setattr(ConfinedStore, "_enter", lambda self, prefix: (refuse(prefix), entering(self, prefix))[1])
+    told = [(one.where, one.kind) for one in zvcore.copy(tmp_path / "a", tmp_path / "b").problems if one.fatal]
+    assert told == [("c/0", What.STORE)]
+    report = zvcore.sync(tmp_path / "a", tmp_path / "c", delete=True)
+    assert not report.ok and report.counts["objects copied"] == 4
+    report = zvcore.repair(tmp_path / "a", tmp_path / "d")
+    assert [one.where for one in report.losses] == ["c/0"]
+    assert (zvcore.open(tmp_path / "d")[8:] == VALUES[8:]).all()

@@ -29,9 +29,11 @@ def drop_damaged(
 
     `chunk` and `fill` are what the format calls a chunk, and what those read as that are not stored.
     """
-    patient = Patient.of(store, out)
-    report = verify(patient.store, only=only, threads=threads)
-    for problem in report.problems:
+    report = Report()
+    patient = Patient.of(store, out, report)
+    found = verify(patient.store, only=only, threads=threads)
+    report.extend(found)
+    for problem in found.problems:
         key = problem.where
         if not problem.damage or not isinstance(problem.chunk, tuple) or not patient.store.exists(key):
             continue

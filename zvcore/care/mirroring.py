@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from zvcore.care.mirror_questions import CopyQuestion, SyncQuestion
-from zvcore.care.refusals import refusal
+from zvcore.care.refusals import refusal, tell_refused
 from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, ZvcoreError
 from zvcore.format import formats
 from zvcore.progress import shown
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from zvcore.care.mirror_questions import MirrorQuestion
     from zvcore.stores import Store
+    from zvcore.stores.base import Refused
 
 __all__ = ["copy", "sync"]
 
@@ -114,6 +115,10 @@ def _source(src: Any, options: Mapping[str, Any] | None) -> Store:
     return store
 
 
+def _passing_over(folder: str, error: OSError) -> None:
+    """Of a folder that cannot be looked into, the pass that copies tells."""
+
+
 class _Mirror:
     """One run of copying."""
 
@@ -130,9 +135,9 @@ class _Mirror:
         report = Report()
         late: list[str] = []
         if self.source.file is None:
-            report.tell(*map(Problem.of, unreadable_objects(self.source)))
+            report.tell(*map(Problem.of, unreadable_objects(self.source, refused=_passing_over)))
         with shown(self._asked.progress, self._keys(), "copying", "object") as watch:
-            self._pass(report, self._data(late), watch)
+            self._pass(report, self._data(late, tell_refused(report)), watch)
             if report.ok:
                 self._pass(report, late, watch)
             elif late:
@@ -142,14 +147,14 @@ class _Mirror:
         self.target.finish()
         return report
 
-    def _keys(self) -> Iterator[str]:
+    def _keys(self, refused: Refused = _passing_over) -> Iterator[str]:
         if self.source.file is not None:
             return iter([self.source.file])
-        return self.source.list()
+        return self.source.list_readable(refused)
 
-    def _data(self, late: list[str]) -> Iterator[str]:
+    def _data(self, late: list[str], refused: Refused) -> Iterator[str]:
         """The keys that are no documents; those go to `late`."""
-        for key in self._keys():
+        for key in self._keys(refused):
             if self.source.file is None and key.rpartition("/")[2] in self._documents:
                 late.append(key)
             else:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+from typing import TYPE_CHECKING
 
 from zvcore.errors import StoreError, ZvcoreError
+from zvcore.report import Problem
 
-__all__ = ["refusal"]
+if TYPE_CHECKING:
+    from zvcore.report import Report
+    from zvcore.stores.base import Refused
+
+__all__ = ["refusal", "tell_refused"]
 
 # What this process has too little of says nothing of an object.
 _OF_THIS_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
@@ -25,3 +31,14 @@ def refusal(error: ZvcoreError | OSError, root: str = "") -> ZvcoreError:
     name = error.filename
     key = os.fsdecode(name).removeprefix(f"{root}/" if root else "") if isinstance(name, str | bytes) else None
     return StoreError(f"{type(error).__name__}: {error.strerror or error}", key=key)
+
+
+def tell_refused(report: Report) -> Refused:
+    """What tells of folders and objects that cannot be read in a report, for work that goes on with the others."""
+
+    def refused(key: str, error: OSError) -> None:
+        told = refusal(error)
+        told.key = key
+        report.tell(Problem.of(told))
+
+    return refused

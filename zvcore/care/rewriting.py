@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from zvcore.care.refusals import tell_refused
+from zvcore.report import Report, What
 from zvcore.stores.copying import back_up, copy_all
 from zvcore.stores.indexes import index_cache
 
@@ -20,11 +22,15 @@ class Patient(NamedTuple):
     keep: bool
 
     @classmethod
-    def of(cls, store: Store, out: Store | None) -> Patient:
-        """The store itself, or a copy of everything in `out`."""
+    def of(cls, store: Store, out: Store | None, report: Report) -> Patient:
+        """The store itself, or a copy of everything in `out` that can be read; the report is told of the rest."""
         if out is None:
             return cls(store, True)
-        copy_all(store, out)
+        unread = Report()
+        copy_all(store, out, tell_refused(unread))
+        for problem in unread.problems:
+            report.lose(problem.where, f"it cannot be read, and is not in the copy: {problem.what}", kind=What.STORE)
+        report.extend(unread)
         return cls(out, False)
 
     def within(self, store: Store) -> Patient:

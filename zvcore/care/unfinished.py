@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from zvcore.opening import Path
     from zvcore.stores import Store
+    from zvcore.stores.base import Refused
 
 __all__ = ["place_of", "refuse_unfinished", "unfinished_conversions", "unfinished_within"]
 
@@ -23,10 +24,14 @@ def place_of(path: Path, store: Store) -> Path:
     return path if store.file is None else store
 
 
-def unfinished_within(store: Store, only: str | None) -> Iterator[UnfinishedConversion]:
-    """The unfinished conversions whose destination is below the root of a store."""
+def unfinished_within(store: Store, only: str | None, refused: Refused | None = None) -> Iterator[UnfinishedConversion]:
+    """The unfinished conversions whose destination is below the root of a store.
+
+    Folders that cannot be looked into are passed over where `refused` is told of them.
+    """
+    keys = keys_of(store, None if only is None else [only])
     try:
-        for key in keys_of(store, None if only is None else [only]):
+        for key in keys if refused is None else store.list_readable(refused, only or ""):
             if key.endswith(f"/{KEY}") and (found := unfinished_member(store, key[: -len(KEY) - 1])) is not None:
                 yield found
     except UnsupportedError:
@@ -44,11 +49,16 @@ def unfinished_conversions(
     return {one.place: one for one in found if one is not None}
 
 
+def _passing_over(folder: str, error: OSError) -> None:
+    """Whoever looks at what is there tells of a folder that cannot be looked into."""
+
+
 def refuse_unfinished(
     path: Path, store: Store, only: str | None, storage_options: Mapping[str, Any] | None, done: str
 ) -> None:
     """An error if a conversion into a place, or into a part of it, has not ended: before, nothing can be `done`."""
-    unfinished = unfinished_around(place_of(path, store), storage_options) or next(unfinished_within(store, only), None)
+    within = unfinished_within(store, only, _passing_over)
+    unfinished = unfinished_around(place_of(path, store), storage_options) or next(within, None)
     if unfinished is not None:
         raise UnsupportedError(
             f"{unfinished}: nothing can be {done} before the same conversion has been run again, which resumes it",

@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands.terminal import asking, print_json, put, reading, say
     from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
-    from zvcore.report import Problem, Report
+    from zvcore.report import Problem, Report, What
 
     with reading(options.path), asking():
         try:
@@ -53,6 +53,9 @@ def run(options: argparse.Namespace) -> int:
         # The one file that was meant is gone, or nothing could be copied.
         remaining = [] if report.losses else [problem for problem in report.problems if problem.fatal]
         beyond = 0
+    if options.out is not None:
+        # The copy is sound without these. Whether they are, nobody knows.
+        remaining += [loss for loss in report.losses if loss.kind is What.STORE]
     if options.json:
         told = {"remaining": [one.to_json() for one in remaining], **({"remaining_left_out": beyond} if beyond else {})}
         print_json({**report.to_json(), "sound": not remaining, **told})

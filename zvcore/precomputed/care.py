@@ -73,8 +73,8 @@ def repair(
     kept, moved and dropped.
     """
     original = open_store(store, "r" if out is not None else "r+")
-    patient = Patient.of(original, None if out is None else open_store(out, "w"))
     report = Report()
+    patient = Patient.of(original, None if out is None else open_store(out, "w"), report)
 
     def visit(part: Part, report: Report, only: Sequence[str] | None) -> None:
         within = part.store.root.removeprefix(patient.store.root).strip("/")

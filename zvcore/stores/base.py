@@ -29,13 +29,15 @@ if TYPE_CHECKING:
     from zvcore.stores.others import Other
     from zvcore.stores.partial_writes import Unfinished
 
-__all__ = ["Snapshot", "Stamp", "Store", "UnlistedError", "prefix_path"]
+__all__ = ["Refused", "Snapshot", "Stamp", "Store", "UnlistedError", "prefix_path"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 # Identifies the content of an object: when it differs, the content may, and when the content does, it differs.
 Stamp: TypeAlias = Hashable
+# Is told the key of a folder, and why it cannot be looked into.
+Refused: TypeAlias = Callable[[str, OSError], None]
 
 
 class UnlistedError(UnsupportedError):
@@ -190,14 +192,19 @@ class Store(ABC):
     def list(self, prefix: str = "") -> Iterator[str]:
         """The keys of all objects below a folder, in order."""
 
+    def list_readable(self, refused: Refused, prefix: str = "") -> Iterator[str]:
+        """What `list` gives, without what lies in folders that cannot be looked into: `refused` is told of each."""
+        return self.list(prefix)
+
     @abstractmethod
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         """What a folder holds itself, in order: (names of folders, names of objects)."""
 
-    def others(self, prefix: str = "") -> Iterator[tuple[str, Other]]:
+    def others(self, prefix: str = "", refused: Refused | None = None) -> Iterator[tuple[str, Other]]:
         """What else lies below a folder, by its key: folders, and what has the name of an object and cannot be read.
 
-        Nothing, where objects are all that there can be.
+        Nothing, where objects are all that there can be. Folders that cannot be looked into are passed over where
+        `refused` is told of them.
         """
         return iter(())
 

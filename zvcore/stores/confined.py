@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import builtins
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
+    from zvcore.stores.base import Refused
     from zvcore.stores.others import LookedInto, Other
 
 __all__ = ["ConfinedStore", "Confinement", "any_name"]
@@ -343,6 +344,12 @@ class ConfinedStore(ReadOnlyStore):
                 os.close(descriptor)
 
     def list(self, prefix: str = "") -> Iterator[str]:
+        return self._keys(prefix)
+
+    def list_readable(self, refused: Refused, prefix: str = "") -> Iterator[str]:
+        return self._keys(prefix, refused)
+
+    def _keys(self, prefix: str, refused: Refused | None = None) -> Iterator[str]:
         seen: set[tuple[int, int]] = set()
         repeated = 0
 
@@ -357,7 +364,7 @@ class ConfinedStore(ReadOnlyStore):
                 seen.add(folder.identity)
             return folder
 
-        return keys_below(prefix_path(prefix), enter)
+        return keys_below(prefix_path(prefix), enter, refused)
 
     def _enter(self, prefix: str) -> _OpenFolder | None:
         opened = self._opened_folder(prefix)
@@ -393,8 +400,10 @@ class ConfinedStore(ReadOnlyStore):
         folder = self._enter(prefix)
         return ([], []) if folder is None else folder.names(most)
 
-    def others(self, prefix: str = "") -> Iterator[tuple[str, Other]]:
-        return others_below(prefix_path(prefix), self._looked_into, lambda key: self._kind_behind(self._way(key)))
+    def others(self, prefix: str = "", refused: Refused | None = None) -> Iterator[tuple[str, Other]]:
+        return others_below(
+            prefix_path(prefix), self._looked_into, lambda key: self._kind_behind(self._way(key)), refused
+        )
 
     def _looked_into(self, prefix: str) -> LookedInto | None:
         opened = self._opened_folder(prefix)

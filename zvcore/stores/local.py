@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.errors import ZvcoreError
+    from zvcore.stores.base import Refused
     from zvcore.stores.files import OpenFile
     from zvcore.stores.others import LookedInto, Other
 
@@ -214,6 +215,9 @@ class LocalStore(Store):
     def list(self, prefix: str = "") -> Iterator[str]:
         return keys_below(prefix_path(prefix), self._listing)
 
+    def list_readable(self, refused: Refused, prefix: str = "") -> Iterator[str]:
+        return keys_below(prefix_path(prefix), self._listing, refused)
+
     def _listing(self, prefix: str) -> Listing | None:
         try:
             return Listing(self._prefix_folder(prefix))
@@ -241,8 +245,8 @@ class LocalStore(Store):
         folders, objects, _ = listing.names(most=most)
         return folders, objects
 
-    def others(self, prefix: str = "") -> Iterator[tuple[str, Other]]:
-        return others_below(prefix_path(prefix), self._looked_into, self._type_behind)
+    def others(self, prefix: str = "", refused: Refused | None = None) -> Iterator[tuple[str, Other]]:
+        return others_below(prefix_path(prefix), self._looked_into, self._type_behind, refused)
 
     def refuse_other(self, key: str) -> None:
         refuse_other(files.join(self._folder, key), key)

@@ -16,7 +16,7 @@ from zvcore.stores.files import is_key_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from zvcore.stores.base import Store
+    from zvcore.stores.base import Refused, Store
 
 __all__ = ["LookedInto", "Other", "others_below", "others_in", "refuse_other", "unreadable_objects"]
 
@@ -52,18 +52,28 @@ def _type(entry: os.DirEntry[str]) -> int:
 
 
 def others_below(
-    prefix: str, look_into: Callable[[str], LookedInto | None], type_behind: Callable[[str], int]
+    prefix: str,
+    look_into: Callable[[str], LookedInto | None],
+    type_behind: Callable[[str], int],
+    refused: Refused | None = None,
 ) -> Iterator[tuple[str, Other]]:
     """(key, what it is) of all that is no object below a folder. Each folder is looked into once.
 
     look_into    what is in a folder, by its key; None where there is none by now
     type_behind  what a link leads to in the end; 0: nothing that can be read
+    refused      is told of folders that cannot be looked into; without it, the first such one is an error
     """
     seen: set[tuple[int, int]] = set()
     waiting = [prefix]
     while waiting:
         folder = waiting.pop()
-        found = look_into(folder)
+        try:
+            found = look_into(folder)
+        except OSError as error:
+            if refused is None:
+                raise
+            refused(folder, error)
+            continue
         if found is None or found.identity in seen:
             continue
         seen.add(found.identity)
@@ -98,8 +108,11 @@ def _unreadable(other: Other, key: str) -> StoreError:
     return StoreError(f"what has the name of this object cannot be read: it is {other}", key=key)
 
 
-def unreadable_objects(store: Store, prefix: str = "") -> Iterator[StoreError]:
-    """An error for each name below a folder that an object could have, and something has that cannot be read."""
-    for key, other in store.others(prefix):
+def unreadable_objects(store: Store, prefix: str = "", refused: Refused | None = None) -> Iterator[StoreError]:
+    """An error for each name below a folder that an object could have, and something has that cannot be read.
+
+    `refused` is as in `Store.others`.
+    """
+    for key, other in store.others(prefix, refused) if refused is not None else store.others(prefix):
         if other is not Other.FOLDER:
             yield _unreadable(other, key)

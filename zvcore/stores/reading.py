@@ -12,6 +12,7 @@ from zvcore.stores.ranges import coalesce
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from zvcore.stores.base import Refused
     from zvcore.stores.files import OpenFile
 
 __all__ = ["OpenFolder", "keys_below", "read_ranges"]
@@ -63,26 +64,35 @@ def _read_within(file: OpenFile, key: str, ranges: Sequence[tuple[int, int]], st
     return result
 
 
-def keys_below(prefix: str, enter: Callable[[str], OpenFolder | None]) -> Iterator[str]:
+def keys_below(prefix: str, enter: Callable[[str], OpenFolder | None], refused: Refused | None = None) -> Iterator[str]:
     """The keys of all objects below a folder, in order.
 
-    `enter` opens a folder by its key with a slash after it, or ""; None where there is none.
+    `enter` opens a folder by its key with a slash after it, or ""; None where there is none. `refused` is told of
+    folders that cannot be read, which are passed over then; without it, the first such one is an error.
     """
     # A stack of (what is left of a folder, the folder's identity): links may lead in circles.
     stack: list[tuple[Iterator[str], tuple[int, int]]] = []
     above: set[tuple[int, int]] = set()
     entering = prefix + "/" if prefix else ""
     while True:
-        folder = enter(entering)
-        if folder is not None and folder.identity not in above:
-            # A folder's keys begin with its name and a slash: sorted so, all keys come in order.
-            folders, objects = folder.keys(entering)
-            objects.sort()
-            if folders:
-                stack.append((iter(sorted([*objects, *folders])), folder.identity))
-                above.add(folder.identity)
-            else:
-                yield from objects
+        folder = None
+        folders: list[str] = []
+        objects: list[str] = []
+        try:
+            folder = enter(entering)
+            if folder is not None and folder.identity not in above:
+                folders, objects = folder.keys(entering)
+        except OSError as error:
+            if refused is None:
+                raise
+            refused(entering.rstrip("/"), error)
+        # A folder's keys begin with its name and a slash: sorted so, all keys come in order.
+        objects.sort()
+        if folder is not None and folders:
+            stack.append((iter(sorted([*objects, *folders])), folder.identity))
+            above.add(folder.identity)
+        else:
+            yield from objects
         # Closed before the next is opened.
         del folder
         while True:

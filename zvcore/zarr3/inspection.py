@@ -9,9 +9,10 @@ import numpy as np
 from zvcore.boxes import box_of
 from zvcore.care.describing import Inspector, stored_size
 from zvcore.care.intervals import Span, byte_map, covered
+from zvcore.care.refusals import refusal
 from zvcore.engine import ABSENT
 from zvcore.errors import NotFoundError, ZvcoreError
-from zvcore.report import join
+from zvcore.report import Problem, join
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, read_metadata
 from zvcore.zarr3.pieces import pieces_of
 from zvcore.zarr3.shard_check import examine_shard
@@ -20,6 +21,7 @@ from zvcore.zarr3.sharding import ShardLayout
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from zvcore.report import Report
     from zvcore.stores import Store
     from zvcore.zarr3.array import Zarr3Array
     from zvcore.zarr3.shard_format import Order
@@ -27,8 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["chunk_keys", "inspect", "inspect_array", "inspect_shard", "walk"]
 
 
-def walk(store: Store) -> Iterator[tuple[str, Zarr3Array]]:
-    """(path, array) for each array at the root of the store or below it that can be opened."""
+def walk(store: Store, report: Report | None = None) -> Iterator[tuple[str, Zarr3Array]]:
+    """(path, array) for each array at the root of the store or below it that can be opened.
+
+    The report is told of what the system does not give out.
+    """
     from zvcore.zarr3.array import array_of
 
     waiting = [""]
@@ -37,12 +42,18 @@ def walk(store: Store) -> Iterator[tuple[str, Zarr3Array]]:
         here = store.child(path) if path else store
         try:
             metadata = read_metadata(here)
-            if isinstance(metadata, ArrayMetadata):
-                yield path, array_of(here, metadata)
-                continue
+            array = array_of(here, metadata) if isinstance(metadata, ArrayMetadata) else None
+            names = members(here) if array is None else []
+        except OSError as error:
+            # The others can be looked after all the same.
+            if report is not None:
+                report.tell(Problem.of(refusal(error, here.root)).below(path))
+            continue
         except ZvcoreError:
             continue
-        waiting.extend(join(path, name) for name in reversed(members(here)))
+        if array is not None:
+            yield path, array
+        waiting.extend(join(path, name) for name in reversed(names))
 
 
 def inspect(store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:

@@ -43,19 +43,28 @@ def repair(
     the damaged objects are kept beside the new ones with `.bak` behind their names. Documents are never changed. The
     report's problems are everything that was found, its losses what is gone.
     """
-    patient = Patient.of(store, out)
     report = Report()
+    patient = Patient.of(store, out, report)
     report.tell(*check_documents(patient.store).problems)
     for path, array, meant in _arrays(patient.store, only):
         part = Report()
-        _repair_array(array, part, meant, patient.within(array.layout.store), threads)
+        try:
+            _repair_array(array, part, meant, patient.within(array.layout.store), threads)
+        except PermissionError as error:
+            # A folder that may not be looked into: other arrays can be repaired all the same.
+            part.tell(Problem.of(refusal(error, array.layout.store.root)))
         report.extend(part, path)
     return report
 
 
-def _arrays(store: Store, only: Sequence[str] | None) -> Iterator[tuple[str, Zarr3Array, Sequence[str] | None]]:
-    """(path, array, which of its objects were asked for) for each array of which any were."""
-    for path, array in walk(store):
+def _arrays(
+    store: Store, only: Sequence[str] | None, report: Report | None = None
+) -> Iterator[tuple[str, Zarr3Array, Sequence[str] | None]]:
+    """(path, array, which of its objects were asked for) for each array of which any were.
+
+    The report is told of documents that the system does not give out; those that are wrong are passed over.
+    """
+    for path, array in walk(store, report):
         meant = below(only, path)
         if meant is None or meant:
             yield path, array, meant
@@ -203,7 +212,7 @@ def _repair_nested(
 def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
     """Rewrite shards that hold dead bytes. Damaged shards are left alone, and reported."""
     report = Report()
-    for path, array, meant in _arrays(store, only):
+    for path, array, meant in _arrays(store, only, report):
         part = Report()
         if array.shards is not None:
             _ = array.layout.chains  # a codec that is not installed is an error before anything is changed
