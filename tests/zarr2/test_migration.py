@@ -275,3 +275,37 @@ def test_verify_tells_of_levels_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "s" / "1" / ".zarray").unlink()
     report = zvcore.verify(tmp_path)
     assert not report.ok and "multiscales names the level 's/1'" in str(report)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u1", "bool", "f4"])
+def test_zeros_are_values_to_xarray_in_v2_where_they_are_in_v3(tmp_path: Path, dtype: str) -> None:
+    xarray = pytest.importorskip("xarray")
+    values = np.array([0, 1, 1, 0], dtype)
+    group = zvcore.open(tmp_path / "v3", "w", format="zarr3")
+    group.create_array("v", shape=(4,), dtype=dtype, chunks=(2,), dimension_names=["x"])[:3] = values[:3]
+    assert not zvcore.convert(tmp_path / "v3", tmp_path / "v2", format="zarr2").losses
+    for name in ("v3", "v2"):
+        read = xarray.open_zarr(tmp_path / name, consolidated=False)["v"]
+        assert read.dtype == values.dtype and np.array_equal(read.values, values), name
+
+
+def test_a_large_array_stays_sparse_and_a_note_says_what_xarray_makes_of_it(tmp_path: Path) -> None:
+    array = zvcore.create(
+        tmp_path / "v3", format="zarr3", shape=(5000,), dtype="u1", chunks=(1,), shards=(1000,), dimension_names=["x"]
+    )
+    array[7] = 1
+    plan = zvcore.plan(tmp_path / "v3", tmp_path / "v2", format="zarr2")
+    assert ["missing to xarray" in str(one) for one in plan.notes] == [True]
+    zvcore.convert(tmp_path / "v3", tmp_path / "v2", format="zarr2")
+    assert json.loads((tmp_path / "v2" / ".zarray").read_text())["fill_value"] == 0
+    assert len([one for one in (tmp_path / "v2").iterdir() if one.name.isdigit()]) == 1
+
+
+def test_black_voxels_of_images_are_not_missing_in_v3(tmp_path: Path) -> None:
+    image(tmp_path / "v2")
+    for name in ("0", "1"):
+        (tmp_path / "v2" / "s" / name / ".zattrs").write_text('{"_ARRAY_DIMENSIONS": ["z", "y", "x"]}')
+    zvcore.convert(tmp_path / "v2", tmp_path / "v3", format="zarr3")
+    documents = [json.loads(one.read_text()) for one in (tmp_path / "v3").rglob("zarr.json")]
+    arrays = [one for one in documents if one["node_type"] == "array"]
+    assert arrays and not any("_FillValue" in one["attributes"] for one in arrays)

@@ -155,6 +155,15 @@ class Carrying:
             title = self.draft.format.title
             self.draft.lose(path, f"the fill value null: what is missing has no value, and reads as {told} in {title}")
 
+    def masked_fill_value(self, path: str, array: Array, options: Mapping[str, Any]) -> None:
+        """Tell that the fill value stands for what is missing, where it is a value like others at the source."""
+        said = self.source.masks_fill(array) or array.attrs.get("_FillValue") is not None
+        if not said and self.target.masks_made(options):
+            title = self.draft.format.title
+            self.draft.note(
+                path, f"values of {options['fill_value']}, the fill value, are missing to xarray in {title}"
+            )
+
     # --- parts
 
     def _companion(self, node: Beside, name: str, folder: bool, made: set[str]) -> None:

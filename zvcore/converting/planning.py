@@ -125,6 +125,7 @@ def _draft_array(carrying: Carrying, leaf: Leaf, request: Request, around: Mappi
         carrying.names(leaf.path, axes)
     carrying.fill_value(leaf.path, leaf.array.fill_value, options.get("fill_value"))
     carrying.no_fill_value(leaf.path, leaf.array, options.get("fill_value", 0))
+    carrying.masked_fill_value(leaf.path, leaf.array, options)
     carrying.notes(leaf.path, options)
     attrs.update(options.pop("attrs", None) or {})
     path = leaf.path if request.exchange.holds == "group" else ""
@@ -218,7 +219,8 @@ def _coarser_levels(
 
 def _place(request: Request, axes: Axes, finest: Axes, kind: str | None, shape: tuple[int, ...] | None = None) -> Place:
     """What a level shows. Its axes are called what OME-Zarr calls them, where nobody else has named them."""
-    return Place(axes if request.exchange.ome_version is None else all_named(axes), finest, kind, shape)
+    named = axes if request.exchange.ome_version is None else all_named(axes)
+    return Place(named, finest, kind, shape, level=True)
 
 
 def _region_of(region: Any, finest: Level, leaf: Level) -> Any:

@@ -112,6 +112,10 @@ class Exchange:
         """What the attribute `_FillValue` of an array says, as a value."""
         return read_mask_value(array.attrs["_FillValue"], array.dtype)
 
+    def masks_made(self, options: Mapping[str, Any]) -> bool:
+        """Whether that holds of an array that is made with these options."""
+        return False
+
     def check_source(self, array: Array) -> None:
         """UnsupportedError where an array has something else than items that can be converted."""
         array.check_items()

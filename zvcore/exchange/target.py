@@ -57,12 +57,14 @@ class Place:
     finest   the same of the image's finest level
     kind     "image" or "segmentation" where the data say it, or their type does
     shape    of a coarser level that is made of the one below it; None: the array is what the view shows
+    level    whether it is a level of an image: all of its values are there, and none of them stands for a missing one
     """
 
     axes: Axes
     finest: Axes
     kind: str | None = None
     shape: tuple[int, ...] | None = None
+    level: bool = False
 
 
 def grow(base: Sequence[int], shape: Sequence[int], itemsize: int, target: float) -> tuple[int, ...]:

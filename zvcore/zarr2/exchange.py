@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
 
 __all__ = ["Zarr2Exchange"]
+
+# Of which items xarray masks those that equal the fill value.
+_MASKED = "biufcSmM"
+# How many chunks an array may have that are all stored, also those that hold nothing but 0.
+_MOST_CHUNKS_STORED = 4096
 
 
 class Zarr2Exchange(AxesByPlace):
@@ -59,13 +65,18 @@ class Zarr2Exchange(AxesByPlace):
     def masks_fill(self, array: Array) -> bool:
         # As xarray has it, for the arrays that it can open.
         named = dimension_names(array.attrs, array.ndim) is not None
-        return named and not self.has_no_fill(array) and array.dtype.kind in "biufcSmM"
+        return named and not self.has_no_fill(array) and array.dtype.kind in _MASKED
 
     # --- as a destination
 
+    def masks_made(self, options: Mapping[str, Any]) -> bool:
+        filled = options.get("dimension_names") is not None and options.get("fill_value") is not None
+        dtype = options["dtype"]
+        return filled and dtype is not bytes and np.dtype(dtype).kind in _MASKED
+
     def array_options(self, view: View, target: Target, place: Place) -> dict[str, Any]:
         chunks = chunk_shape(view, target.chunks)
-        undefined = (view.dtype is None and view.source.has_no_fill(view.array)) or _is_coordinate(view, place)
+        undefined = (view.dtype is None and view.source.has_no_fill(view.array)) or _masks_nothing(view, place, chunks)
         fill = None if undefined else _missing(view)
         options: dict[str, Any] = {"dtype": given_dtype(view), "chunks": chunks, "fill_value": fill}
         options.update(self.codec_option(view, target))
@@ -103,6 +114,23 @@ def _metadata(array: Array) -> ArrayMetadata:
     metadata = getattr(array, "metadata", None)
     assert isinstance(metadata, ArrayMetadata)
     return metadata
+
+
+def _masks_nothing(view: View, place: Place, chunks: tuple[int, ...]) -> bool:
+    """Whether an array is to have no fill value, because xarray would take the values that equal it for missing.
+
+    Then every chunk is stored, since programs disagree on what the others read as. So large arrays, which may be
+    sparse, keep theirs, and a note tells what xarray makes of it.
+    """
+    if _is_coordinate(view, place):
+        return True
+    names = [axis.name for axis in place.axes]
+    if isinstance(view.source, Zarr2Exchange) or place.level or not names or None in names:
+        return False
+    if view.value_dtype.kind not in "biufc" or view.array.attrs.get("_FillValue") is not None:
+        return False
+    grid = (-(-n // m) for n, m in zip(place.shape or view.shape, chunks, strict=True))
+    return not np.any(np.asarray(fill_value(view))) and math.prod(grid) <= _MOST_CHUNKS_STORED
 
 
 def _is_coordinate(view: View, place: Place) -> bool:

@@ -45,7 +45,7 @@ class ZarrExchange(AxesByPlace):
         options: dict[str, Any] = {"dtype": given_dtype(view), "chunks": chunks, "fill_value": fill_value(view)}
         options.update(self.codec_option(view, target))
         options.update(self.shard_option(view, target, chunks))
-        if view.source.masks_fill(view.array) and "_FillValue" not in view.array.attrs:
+        if not place.level and view.source.masks_fill(view.array) and "_FillValue" not in view.array.attrs:
             options["attrs"] = {"_FillValue": mask_value(options["fill_value"])}
         separator = view.source.separator_of(view.array) if target.in_place else None
         if separator is not None:
