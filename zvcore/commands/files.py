@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Watch = Callable[[int], None]
 
-__all__ = ["KINDS", "check_name", "image_format", "put_bytes", "write_region"]
+__all__ = ["KINDS", "check_folder", "check_name", "image_format", "put_bytes", "write_region"]
 
 KINDS = ".npy, .npz, .tif or .tiff, .nii or .nii.gz, .raw or .bin (bytes in C order, little endian)"
 
@@ -41,6 +41,15 @@ def image_format(output: str) -> Format | None:
         return None
     found = (one for one in formats().values() if one.takes_images and one.names_written(os.path.basename(output)))
     return next(found, None)
+
+
+def check_folder(output: str) -> None:
+    """UsageError where a file is to be written into a folder that is not there."""
+    from zvcore.commands import UsageError
+
+    folder = os.path.dirname(output)
+    if output != "-" and "://" not in output and folder and not os.path.isdir(folder):
+        raise UsageError(f"{output}: there is no folder {folder}")
 
 
 def put_bytes(output: str, data: bytes) -> None:

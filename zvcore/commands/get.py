@@ -33,7 +33,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     from zvcore.commands import UsageError
-    from zvcore.commands.files import check_name, put_bytes, write_region
+    from zvcore.commands.files import check_folder, check_name, put_bytes, write_region
     from zvcore.commands.terminal import open_array, reading, say
     from zvcore.stores.overlap import are_same
 
@@ -41,6 +41,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("a region, --chunk or --id: one of them")
     if options.lod and options.id is None:
         raise UsageError("--lod is for a mesh: --id says which")
+    check_folder(options.output)
     stored = options.chunk is not None or options.id is not None
     if not stored and (write_rows(options) or write_lines(options)):
         return 0
@@ -92,6 +93,7 @@ def write_rows(options: argparse.Namespace) -> bool:
 def write_lines(options: argparse.Namespace) -> bool:
     """Whether the output is a file of lines, by its name; then it is written."""
     import zvcore
+    from zvcore.array import Array
     from zvcore.commands import UsageError
     from zvcore.commands.terminal import reading, say
     from zvcore.format import formats
@@ -102,6 +104,8 @@ def write_lines(options: argparse.Namespace) -> bool:
     if options.region is not None or options.at is not None:
         raise UsageError("a file of lines has all of them: it takes no region")
     with reading(options.path):
+        if isinstance(zvcore.open(options.path), Array):
+            raise UsageError(f"{options.path}: only lines are written as {options.output}")
         report = zvcore.convert(options.path, options.output, format=makers[0].name, overwrite=True)
     for loss in report.losses:
         say(options, f"lost: {loss.what}")

@@ -117,7 +117,16 @@ def forged(options: argparse.Namespace, make: Any, **own: Any) -> int:
     from zvcore.errors import NotFoundError
 
     sharding = None if options.sharding == "none" else convert.specification(options.sharding)
-    with cluster(options.dask) as client, ending_in_order(), asking():
+
+    def planned(with_options: bool) -> Any:
+        # What says which array is meant, and how its objects are to lie.
+        given = {"ids": options.ids, "box": options.box, "sharding": sharding, **own} if with_options else {}
+        return make(
+            options.volume, options.dst, level=options.level, image=options.image, voxel_size=options.voxel_size,
+            overwrite=options.overwrite, resume=not options.no_resume, dry_run=True, **given,
+        )  # fmt: skip
+
+    with cluster(options.dask) as client, ending_in_order(), asking(planned):
         try:
             report = make(
                 options.volume, options.dst, ids=options.ids, dust=options.dust, level=options.level,

@@ -53,11 +53,12 @@ def run(options: argparse.Namespace) -> int:
 
     import zvcore
     from zvcore.commands import UsageError
-    from zvcore.commands.files import put_bytes
+    from zvcore.commands.files import check_folder, put_bytes
     from zvcore.commands.terminal import asking, reading, say
     from zvcore.pictures import png_bytes, preview
     from zvcore.wording import human_size
 
+    check_folder(options.output)
     target = Path(options.output)
     endings = (".png", ".svg") if options.sizes else (".png",)
     if target.suffix.lower() not in endings:

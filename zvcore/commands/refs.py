@@ -34,10 +34,13 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import NOT_SUPPORTED, UsageError
+    from zvcore.commands.files import check_folder
     from zvcore.commands.terminal import print_json, put, reading, say
 
     if options.output != "-" and not options.output.lower().endswith((".json", ".parquet", ".parq")):
         raise UsageError(f"{options.output}: the name must end with .json or .parquet, which says what is written")
+    if options.output.lower().endswith(".json"):
+        check_folder(options.output)
     losses: list[Any] = []
     asked: dict[str, Any] = {
         "inline": options.inline, "skip_unsupported": options.skip_unsupported, "losses": losses,
