@@ -9,7 +9,7 @@ import pytest
 
 import zvcore
 from zvcore.commands import cli
-from zvcore.errors import InvalidKeyError
+from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.report import Report
 from zvcore.stores import LocalStore
 from zvcore.stores.lock_names import too_long
@@ -186,3 +186,15 @@ def test_what_cannot_even_be_opened_is_not_passed_over_and_stops_nothing(folder)
     damaged = {name for name, verdict in report.datasets.items() if verdict != "sound"}
     assert damaged == {problem.where.partition("/")[0] for problem in report.problems} == {"cut.zip", "loop"}
     assert len(report.datasets) == 6
+
+
+@pytest.mark.parametrize("verb", ["repair", "compact"])
+def test_what_is_done_to_one_at_a_time_names_each(verb, folder, capsys):
+    with pytest.raises(UnsupportedError, match=r"by itself: a\.zarr, b\.n5, bare, c\.npy") as caught:
+        getattr(zvcore, verb)(folder)
+    assert caught.value.key == str(folder)
+    assert cli.main([verb, str(folder)]) == 2
+    assert "a folder of several datasets" in capsys.readouterr().err
+    (folder / "a.zarr" / "zarr.json").unlink()
+    with pytest.raises(UnsupportedError, match="no format that zvcore knows"):
+        getattr(zvcore, verb)(folder / "a.zarr")

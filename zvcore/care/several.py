@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.care.refusals import refusal
 from zvcore.converting.note import KEY as NOTE
 from zvcore.converting.note import unfinished_at
-from zvcore.errors import CorruptDataError, InvalidKeyError, ZvcoreError
+from zvcore.errors import CorruptDataError, InvalidKeyError, UnsupportedError, ZvcoreError
 from zvcore.format import formats, marks
 from zvcore.opening import detect, may_be_dataset, store_at, unreadable
 from zvcore.report import Problem, Report, What
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zvcore.opening import Path
     from zvcore.stores import Store
 
-__all__ = ["Datasets", "datasets_in", "refused", "root_of", "verify_several", "verify_unmarked"]
+__all__ = ["Datasets", "SeveralDatasetsError", "datasets_in", "refused", "root_of", "verify_several", "verify_unmarked"]
 
 # In how many folders that are no datasets datasets are looked for in turn.
 _MOST_NESTED = 1000
@@ -32,6 +32,10 @@ _MOST_NESTED = 1000
 _NAMED = 100
 # What names of datasets end with, and those of members of groups hardly ever do.
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*\Z")
+
+
+class SeveralDatasetsError(UnsupportedError):
+    """What is done to one dataset at a time was asked for of a folder of several."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.care.manifest import MANIFEST, check_manifest, manifest_around
 from zvcore.care.refusals import refusal
-from zvcore.care.several import datasets_in, refused, root_of, verify_several, verify_unmarked
+from zvcore.care.several import SeveralDatasetsError, datasets_in, refused, root_of, verify_several, verify_unmarked
 from zvcore.care.unfinished import place_of, refuse_unfinished, unfinished_within
 from zvcore.converting.note import (
     FINISHED,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from zvcore.opening import Path
     from zvcore.stores import Store
 
-__all__ = ["compact", "find", "inspect", "repair", "verify"]
+__all__ = ["compact", "find", "find_one", "inspect", "repair", "verify"]
 
 _log = Log("care")
 
@@ -318,7 +318,7 @@ def repair(
     `fsync` is as in `zvcore.open`.
     """
     here, there = shared_options(storage_options, path, path if out is None else out)
-    store, found, only = find(path, "r" if out is not None else "r+", format, here)
+    store, found, only = find_one(path, "r" if out is not None else "r+", format, here)
     store = store.durable(fsync)
     refuse_unfinished(path, store, only, here, "repaired")
     if only is not None:
@@ -351,7 +351,7 @@ def compact(
 
     `fsync` is as in `zvcore.open`.
     """
-    store, found, only = find(path, "r+", format, storage_options)
+    store, found, only = find_one(path, "r+", format, storage_options)
     store = store.durable(fsync)
     report: Report = found.care().compact(store, threads=threads, only=None if only is None else [only])
     _log.info("compacted %s: %d bytes saved", store.root, report.counts.get("bytes saved", 0))
@@ -439,6 +439,24 @@ def find(
     if store is None and os.path.isfile(text):
         raise unknown_file(text)
     raise _nothing_known(store or store_at(text, mode, storage_options))
+
+
+def find_one(
+    path: Path, mode: str = "r", format: str | None = None, storage_options: Mapping[str, Any] | None = None
+) -> tuple[Store, Format, str | None]:
+    """`find`, for what is done to one dataset at a time: of a folder of several, the error names each."""
+    try:
+        return find(path, mode, format, storage_options)
+    except UnsupportedError as error:
+        if not isinstance(path, str | os.PathLike) or isinstance(error, UnlistedError) or _is_file(path):
+            raise
+        several = datasets_in(os.fsdecode(path), storage_options)
+        if not several.separate:
+            raise
+        names = [*several.names, *(one.path for one in several.nested)]
+        named = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+        text = f"this is a folder of several datasets, each of which is looked after by itself: {named}"
+        raise SeveralDatasetsError(text, key=str(path)) from None
 
 
 def _nothing_known(store: Store) -> ZvcoreError:

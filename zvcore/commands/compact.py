@@ -24,12 +24,17 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
+    from zvcore.care.several import SeveralDatasetsError
+    from zvcore.commands import UsageError
     from zvcore.commands.terminal import print_json, put, reading, tell_all_unfinished
     from zvcore.wording import human_size
 
     with reading(options.path):
-        unfinished = tell_all_unfinished(options.path)
-        report = zvcore.compact(options.path, threads=options.threads)
+        try:
+            unfinished = tell_all_unfinished(options.path)
+            report = zvcore.compact(options.path, threads=options.threads)
+        except SeveralDatasetsError as error:
+            raise UsageError(str(error)) from error
     status = int(unfinished or not report.ok)
     if options.json:
         print_json(report.to_json())

@@ -28,6 +28,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
+    from zvcore.care.several import SeveralDatasetsError
+    from zvcore.commands import UsageError
     from zvcore.commands.terminal import asking, print_json, put, reading, say
     from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
     from zvcore.report import Problem, Report, What
@@ -35,6 +37,8 @@ def run(options: argparse.Namespace) -> int:
     with reading(options.path), asking():
         try:
             report = zvcore.repair(options.path, options.out, threads=options.threads, format=options.format)
+        except SeveralDatasetsError as error:
+            raise UsageError(str(error)) from error
         except (MetadataError, CorruptDataError, UnsupportedError) as error:
             # Of what nothing can be repaired, programs want an answer, too.
             remains = Problem.of(error)

@@ -175,9 +175,9 @@ def tell_unfinished(path: str) -> bool:
 def tell_all_unfinished(path: str) -> bool:
     """`tell_unfinished`, also of what lies within."""
     from zvcore.care.unfinished import unfinished_conversions
-    from zvcore.care.verbs import find
+    from zvcore.care.verbs import find_one
 
-    store, _, only = find(path)
+    store, _, only = find_one(path)
     found = unfinished_conversions(path, store, only)
     put(*(f"{place}: {unfinished}" for place, unfinished in found.items()), words=True)
     return bool(found)
