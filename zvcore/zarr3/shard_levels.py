@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore.cached import cached_property
+from zvcore.errors import OutOfMemoryError
 from zvcore.zarr3.shard_format import cell_order
 
 if TYPE_CHECKING:
@@ -68,7 +70,13 @@ class ShardLevel:
 
     def in_order(self, order: Order) -> npt.NDArray[np.int64]:
         """The places in the index of all cells along one of the orders."""
-        return cell_order(tuple(self.cells[axis] for axis in self.order), order)
+        try:
+            return cell_order(tuple(self.cells[axis] for axis in self.order), order)
+        except MemoryError as error:
+            # numpy's own error would say nothing of shards.
+            raise OutOfMemoryError(
+                f"not enough memory for the index of a shard of {prod(self.cells)} chunks"
+            ) from error
 
 
 def levels_of(pipeline: Pipeline) -> tuple[list[ShardLevel], tuple[int, ...], tuple[int, ...]]:
