@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import kernels
+from zvcore.codecs import CodecChain
 from zvcore.engine import Buffers, Keys, fetch
 from zvcore.engine.sources import ABSENT, Sources
 from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
+from zvcore.precomputed.content_encoding import Unpacking
 from zvcore.precomputed.shard_reader import chain_for
 from zvcore.precomputed.sharded_store import ShardedStore
 
@@ -177,7 +179,8 @@ class IndexValues:
         if not names:
             return Buffers(0)
         sources = Sources(Keys.of(names))
-        return fetch(self.store, sources, chain_for(encoding, self.store.root), threads=self.threads)
+        chain = chain_for(encoding, self.store.root) if self.store.of_files else CodecChain((Unpacking(),))
+        return fetch(self.store, sources, chain, threads=self.threads)
 
     def _located(self, error: ZvcoreError) -> ZvcoreError:
         """The error, with its place as seen from where the document is."""

@@ -19,6 +19,7 @@ from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.layout import ChunkForm, Layout, Sources, StoredObject
 from zvcore.placement import OneChunkPerObject
 from zvcore.precomputed.brotli_files import Brotli
+from zvcore.precomputed.content_encoding import MAGIC, Unpacking
 from zvcore.precomputed.shard_placement import VolumeShards
 from zvcore.precomputed.shard_reader import ShardReader, chain_for
 
@@ -38,6 +39,8 @@ CHUNK_NAME = re.compile("_".join(["(-?[0-9]{1,19})-(-?[0-9]{1,19})"] * 3) + r"(\
 PACKED = (".gz", ".br")
 SUFFIXES = ("", *PACKED)
 _PLAIN, _GZIP = 0, 1
+# Chunks of object stores that are called as plain ones, and may be packed.
+_UNPACKED = len(SUFFIXES)
 FOREIGN_SUFFIXES = (".zstd", ".zst", ".xz", ".bz2", ".lzma")
 # So many names of a folder tell how its files are compressed.
 _SAMPLE = 1000
@@ -123,7 +126,12 @@ class UnshardedLayout(ScaleLayout):
         self._may_be_packed: bool | None = True if self.store.of_files else None
         # How the names of the first chunk that was found end.
         self._suffixes_found: frozenset[str] = frozenset()
-        return [CodecChain(()), CodecChain((codecs.from_neuroglancer("gzip"),)), CodecChain((Brotli(),))]
+        # Whether that chunk was packed all the same.
+        self._is_packed = False
+        return [
+            CodecChain(()), CodecChain((codecs.from_neuroglancer("gzip"),)), CodecChain((Brotli(),)),
+            CodecChain((Unpacking(),)),
+        ]  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_suffixes_there"}
@@ -161,6 +169,8 @@ class UnshardedLayout(ScaleLayout):
 
     def _kind_of_new(self) -> int:
         """How chunks are stored that are not there yet."""
+        if self._is_packed:
+            return _UNPACKED
         if not self._may_be_packed:
             return _PLAIN
         if self.scale.gzipped and self.store.of_files:
@@ -175,10 +185,14 @@ class UnshardedLayout(ScaleLayout):
     def keys(self, positions: Positions) -> Keys:
         return self._looked_for(positions)[1]
 
+    def _boxes(self, positions: Positions) -> tuple[Positions, Positions]:
+        """Where chunks begin and end, in voxels of the scale."""
+        begin = positions[:, :3] * np.array(self.scale.chunk, np.int64)
+        return begin, np.minimum(begin + np.array(self.scale.chunk, np.int64), np.array(self.scale.size, np.int64))
+
     def _called(self, positions: Positions, kind: int = _PLAIN) -> Keys:
         """The names of the chunks if all were stored as files of this kind."""
-        begin = positions[:, :3] * np.array(self.scale.chunk, np.int64)
-        end = np.minimum(begin + np.array(self.scale.chunk, np.int64), np.array(self.scale.size, np.int64))
+        begin, end = self._boxes(positions)
         columns = np.empty((len(positions), 6), np.int64)
         columns[:, ::2] = begin + np.array(self.scale.corner, np.int64)
         columns[:, 1::2] = end + np.array(self.scale.corner, np.int64)
@@ -197,7 +211,8 @@ class UnshardedLayout(ScaleLayout):
             left = self._become(kinds, left, positions, order[1])
         if len(left):
             self._refuse_foreign()
-            kinds[left] = self._kind_of_new()
+            new = self._kind_of_new()
+            kinds[left] = _PLAIN if new == _UNPACKED else new
             for kind in range(_GZIP + 1, len(SUFFIXES)):
                 if self._suffixes_there is None or SUFFIXES[kind] in self._suffixes_there:
                     left = self._become(kinds, left, positions, kind)
@@ -242,13 +257,34 @@ class UnshardedLayout(ScaleLayout):
             self._suffixes_found = frozenset(suffix for suffix, size in pairs if size is not None)
             if self._suffixes_found:
                 self._may_be_packed = self._suffixes_found != {""}
+                plain = next((row for row, size in enumerate(sizes[:: len(SUFFIXES)]) if size is not None), None)
+                self._is_packed = plain is not None and self._holds_packed(
+                    positions[at + plain], sizes[plain * len(SUFFIXES)]
+                )
                 return
             if at == 0 and (there := self._suffixes_listed()) is not None:
                 # An empty folder says nothing of what others will store in it.
                 self._may_be_packed = there != {""} if there else None
+                self._is_packed = "" in there and self._one_is_packed()
                 return
             at += count
             count *= 2
+
+    def _one_is_packed(self) -> bool:
+        """`_holds_packed` of any chunk that is listed under a plain name."""
+        names = map(_last, self.store.some_objects(self.scale.folder, _SAMPLE))
+        places = (self.place_of(name) for name in names if not name.endswith(PACKED))
+        place = next((place for place in places if place is not None), None)
+        return place is not None and self._holds_packed(np.array(place, np.int64), None)
+
+    def _holds_packed(self, position: npt.NDArray[np.int64], size: int | None) -> bool:
+        """Whether a chunk with a plain name is packed. Of values as they are the size says it, and no other request."""
+        begin, end = self._boxes(position[None])
+        values = int(np.prod(end - begin)) * self.shape[3] * self.form.dtype.itemsize
+        if not self.chains[0].codecs and size == values:
+            return False
+        head = self.store.get(self._called(position[None])[0], 0, len(MAGIC))
+        return head is not None and bytes(head) == MAGIC
 
     def place_of(self, name: str) -> tuple[int, int, int, int] | None:
         """The chunk that a file of this name holds; None if it is none of the grid."""
@@ -277,6 +313,9 @@ class UnshardedLayout(ScaleLayout):
 
     def chains_with(self, positions: Positions, kinds: Kinds | None) -> npt.NDArray[np.uint8] | None:
         column = super().chain_column(positions)
+        if self._is_packed:
+            given = np.zeros(len(positions), np.uint8) if kinds is None else kinds
+            kinds = np.where(given == _PLAIN, np.uint8(_UNPACKED), given)
         if kinds is None:
             return column
         if column is None:
@@ -288,6 +327,7 @@ class UnshardedLayout(ScaleLayout):
         kinds = np.array(
             [max(0, *(i for i, end in enumerate(SUFFIXES) if key.endswith(end))) for key in keys], np.uint8
         )
+        self._packed(positions)
         return self.chains_with(positions, kinds if kinds.any() else None)
 
     def locate(self, positions: Positions) -> Sources:

@@ -10,6 +10,7 @@ import numpy as np
 from zvcore import codecs
 from zvcore.documents.members import Items, Made, Member, Number, Place, Table
 from zvcore.errors import CorruptDataError, NotFoundError, ReadOnlyError
+from zvcore.precomputed.content_encoding import unpacked
 from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
 from zvcore.precomputed.metadata import read_info
 from zvcore.precomputed.sharded_store import ShardedStore
@@ -55,6 +56,8 @@ class SegmentFiles:
                     return bytes(codecs.from_neuroglancer("gzip").decode(packed))
                 except CorruptDataError as error:
                     raise error.located(key=f"{key}.gz")
+        if data is not None and not self.store.of_files:
+            data = unpacked(data)
         return None if data is None else bytes(data)
 
     def put(self, id: SupportsIndex, data: Any) -> None:

@@ -11,6 +11,7 @@ from zvcore import codecs
 from zvcore.care.refusals import refusal
 from zvcore.engine import default_thread_count
 from zvcore.errors import ZvcoreError
+from zvcore.precomputed.content_encoding import unpacked
 from zvcore.report import Problem, What
 
 if TYPE_CHECKING:
@@ -132,4 +133,6 @@ def stored_file(store: Store, key: str) -> bytes | None:
                 return bytes(codecs.from_neuroglancer("gzip").decode(packed))
             except ZvcoreError as error:
                 raise error.located(key=f"{key}{_GZIP}", offset=0, length=len(packed))
+    if data is not None and not store.of_files:
+        data = unpacked(data)
     return None if data is None else bytes(data)

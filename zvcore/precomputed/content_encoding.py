@@ -1,0 +1,44 @@
+"""Objects that are compressed under plain names, as `Content-Encoding: gzip` tells whoever asks a server for them.
+
+CloudVolume stores files so in buckets: chunks, skeletons, fragments of meshes. Browsers unpack what they get; libraries
+for object stores give it as it is. Its bytes tell as much: a whole stream of gzip with the right checksum is nothing
+else.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zvcore import codecs
+from zvcore.codecs import Codec
+from zvcore.errors import CorruptDataError, UnsupportedError
+
+__all__ = ["MAGIC", "Unpacking", "unpacked"]
+
+# Of gzip, and that it has deflated, which all of it has.
+MAGIC = b"\x1f\x8b\x08"
+
+
+def unpacked(data: Any, max_size: int | None = None) -> Any:
+    """What is packed in `data`, or `data` itself."""
+    if bytes(data[: len(MAGIC)]) != MAGIC:
+        return data
+    try:
+        return codecs.from_neuroglancer("gzip").decode(data, max_size=max_size)
+    except CorruptDataError:
+        return data
+
+
+class Unpacking(Codec):
+    """For chunks of which some are packed, and others may not be."""
+
+    name = "content-encoding"
+
+    def _encode(self, data: memoryview) -> Any:
+        raise UnsupportedError(
+            "the chunks of this volume are compressed under plain names (Content-Encoding: gzip), which is read but "
+            "not written: others beside them would be taken for damaged"
+        )
+
+    def _decode(self, data: memoryview, max_size: int) -> Any:
+        return unpacked(data, max_size)
