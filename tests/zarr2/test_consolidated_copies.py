@@ -65,11 +65,11 @@ def test_documents_added_in_place_tell_of_each_other_too(tmp_path: Path, consoli
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_places_along_an_axis_have_no_value_that_means_missing(tmp_path: Path) -> None:
+def test_neither_places_along_an_axis_nor_zeros_mean_missing(tmp_path: Path) -> None:
     root = zvcore.open(tmp_path / "a", "w", format="zarr3")
     for name in ("time", "other"):
         root.create_array(name, shape=(3,), dtype="i8", chunks=(3,), dimension_names=["time"])[...] = [0, 1, 2]
     zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr2")
     fills = [json.loads((tmp_path / "b" / name / ".zarray").read_text())["fill_value"] for name in ("time", "other")]
-    assert fills == [None, 0]
+    assert fills == [None, None]
     assert zvcore.open(tmp_path / "b/time")[...].tolist() == [0, 1, 2]
