@@ -39,6 +39,9 @@ _CONNECTION = {
 _PLAIN = {"allow_http", "connect_timeout", "http1_only", "pool_idle_timeout", "pool_max_idle_per_host", "read_timeout",
           "timeout", "user_agent"}  # fmt: skip
 _AZURE = ("endpoint", "azure_endpoint", "azure_storage_endpoint")
+# Objects that are stored with an encoding come as they are. Of large ones Google says the size by HTTP/2 only.
+_AS_STORED = {"Accept-Encoding": "gzip"}
+_PACKED = {"http1_only": False}
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 # A server that fails all the time is given up after about ten seconds of waiting.
 _RETRIES: dict[str, Any] = {
@@ -60,11 +63,14 @@ class ObstoreMaker:
     root: str
     options: dict[str, Any] = field(default_factory=dict)
 
-    def __call__(self, writing: bool, **more: Any) -> Any:
+    def __call__(self, writing: bool, *, packed: bool = False, **more: Any) -> Any:
         import obstore.store
 
         options = {**self.options, **more}
         connection = {"timeout": _WRITE_TIMEOUT if writing else _READ_TIMEOUT, **options.pop("client_options", {})}
+        if packed:
+            connection = {**_PACKED, **connection}
+            connection["default_headers"] = {**_AS_STORED, **connection.get("default_headers", {})}
         extra: dict[str, Any] = {"retry_config": options.pop("retry_config", _RETRIES)}
         if "credential_provider" in options:
             extra["credential_provider"] = options.pop("credential_provider")

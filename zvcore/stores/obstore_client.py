@@ -7,7 +7,7 @@ import os
 import re
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import obstore
 from obstore import exceptions
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ObstoreClient"]
 
+T = TypeVar("T")
+
 # Larger objects are stored in parts of this size, several at once.
 _PART_BYTES = 8 << 20
 _MULTIPART_FROM = 32 << 20
@@ -45,6 +47,12 @@ _MOST_SIGNED = 4096
 _NO_HEADS = "405 Method Not Allowed"
 # How servers or obstore refuse ranges that begin beyond the end (some servers send an empty object as a whole).
 _BEYOND = ("416 Range", "InvalidRange", "start offset", "Wanted range starting", "non-partial response")
+
+# What obstore says of answers without what it needs to know. Google's servers, and others, unpack what is stored with
+# `Content-Encoding: gzip` for whoever does not say that it may come as it is, and then know neither its size nor its
+# version.
+_UNPACKED = "Header missing from response"
+_MOST_FOLDERS = 4096
 
 # obstore's threads do not come along into a process that forks, and it would wait for them for ever.
 _threads_began = False
@@ -84,7 +92,9 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class ObstoreClient(Client):
-    """`make(writing, **options)` makes obstore's store, at the root of a bucket or server."""
+    """`make(writing, **options)` makes obstore's store, at the root of a bucket or server; with `packed`, one that asks
+    for objects as they are stored, where that can be said.
+    """
 
     def __init__(self, make: Callable[..., Any], *, is_http: bool = False, signs: bool = False) -> None:
         """`signs`: addresses that obstore signs may be asked for over connections of our own."""
@@ -99,6 +109,40 @@ class ObstoreClient(Client):
         self._takes_ranges = True
         self._takes_suffixes = True
         self._takes_heads = True
+        # Folders whose objects the server unpacks unless it is told not to.
+        self._unpacked: set[str] = set()
+
+    @cached_property
+    def _packed(self) -> Any:
+        """For objects that are to come as they are stored. Not for other requests: answers of other kinds, such as
+        lists, may come packed too, which obstore does not expect.
+        """
+        return self._make(False, packed=True)
+
+    def _store_for(self, path: str) -> Any:
+        return self._packed if path.rpartition("/")[0] in self._unpacked else self._store
+
+    def _either_way(self, path: str, ask: Callable[[Any], T]) -> T:
+        """What `ask` gives of the store whose answers can be used."""
+        folder = path.rpartition("/")[0]
+        first = self._store_for(path)
+        try:
+            return ask(first)
+        except exceptions.BaseError as error:
+            if _UNPACKED not in first_line(error):
+                raise
+            other = self._packed if first is self._store else self._store
+            if other is first:
+                raise  # it was opened by somebody else
+        found = ask(other)
+        # Objects of a folder are mostly stored alike.
+        if other is self._store:
+            self._unpacked.discard(folder)
+        else:
+            if len(self._unpacked) >= _MOST_FOLDERS:
+                self._unpacked.clear()
+            self._unpacked.add(folder)
+        return found
 
     @cached_property
     def _writing(self) -> Any:
@@ -120,7 +164,7 @@ class ObstoreClient(Client):
             return self._empty(path, version)
         for attempt in range(_REQUESTS):
             try:
-                return self._get(path, start, stop, version)
+                return self._either_way(path, lambda store: self._get(store, path, start, stop, version))
             except FileNotFoundError:
                 return None
             except exceptions.PreconditionError:
@@ -137,10 +181,10 @@ class ObstoreClient(Client):
                     raise failure(error, path) from None
         raise StoreError("the server's answers contradict each other", key=path)
 
-    def _get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found:
+    def _get(self, store: Any, path: str, start: int, stop: int | None, version: Version | None) -> Found:
         options: GetOptions = {}
         if start < 0 and not self._takes_suffixes:
-            head = self._head(path)
+            head = self._head(store, path)
             start = max(0, head.size + start)
             stop = head.size
             if not head.size:
@@ -155,7 +199,7 @@ class ObstoreClient(Client):
                 options["range"] = (start, min(stop, 1 << 62))
         if version is not None and version.e_tag is not None and _is_strong(version):
             options["if_match"] = version.e_tag
-        result: GetResult = obstore.get(self._store, path, options=options or None)
+        result: GetResult = obstore.get(store, path, options=options or None)
         # Servers need not heed conditions, and some have only dates to tell versions apart.
         found = _same(self._version(result.meta), version, path)
         data = memoryview(cast("Any", result.bytes()))
@@ -174,7 +218,7 @@ class ObstoreClient(Client):
             options["range"] = {"offset": start}
         if (start >= 0 and (stop is None or start < stop <= 1 << 62)) or -(1 << 62) < start < 0:
             try:
-                result = await obstore.get_async(self._store, path, options=options or None)
+                result = await obstore.get_async(self._store_for(path), path, options=options or None)
                 data = memoryview(cast("Any", await result.bytes_async()))
             except FileNotFoundError:
                 return None
@@ -197,20 +241,20 @@ class ObstoreClient(Client):
                 return
         await super().aput(path, data)
 
-    def _head(self, path: str) -> Version:
+    def _head(self, store: Any, path: str) -> Version:
         if self._takes_heads:
             try:
-                return self._version(obstore.head(self._store, path))
+                return self._version(obstore.head(store, path))
             except FileNotFoundError as error:
                 # Which obstore also takes for an object that is not there.
                 if _NO_HEADS not in first_line(error):
                     raise
             self._takes_heads = False
-        return self._begun(path)
+        return self._begun(store, path)
 
-    def _begun(self, path: str) -> Version:
+    def _begun(self, store: Any, path: str) -> Version:
         """What the answer to a request for the object says of it. Its bytes are not waited for."""
-        return self._version(obstore.get(self._store, path).meta)
+        return self._version(obstore.get(store, path).meta)
 
     def _version(self, meta: ObjectMeta) -> Version:
         e_tag, number = meta["e_tag"], meta["version"]
@@ -264,7 +308,7 @@ class ObstoreClient(Client):
         stops = [stop for _, stop in ranges[:-1]]
         try:
             # One call for all, which runs without Python; but it knows no conditions.
-            parts = obstore.get_ranges(self._store, path, starts=starts, ends=stops, coalesce=0)
+            parts = obstore.get_ranges(self._store_for(path), path, starts=starts, ends=stops, coalesce=0)
         except (exceptions.BaseError, OSError):
             return None
         found = [memoryview(cast("Any", part)) for part in parts]
@@ -300,7 +344,7 @@ class ObstoreClient(Client):
     def head(self, path: str) -> Version | None:
         _begin(path)
         try:
-            return self._head(path)
+            return self._either_way(path, lambda store: self._head(store, path))
         except FileNotFoundError:
             return None
         except (exceptions.BaseError, TimeoutError) as error:
@@ -466,7 +510,8 @@ def _is_passing(error: Exception) -> bool:
     """
     text = first_line(error)
     return isinstance(error, TimeoutError) or (
-        type(error) is exceptions.GenericError and "Server returned" not in text and " retries" not in text
+        type(error) is exceptions.GenericError
+        and not any(words in text for words in ("Server returned", " retries", _UNPACKED))
     )
 
 
