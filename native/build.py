@@ -84,7 +84,7 @@ CODE_LENGTHS = "deflate_compute_full_len_codewords(c, codes);"
 NOTE_USED = "for (i = 0; i < data_len; i++)\n\t\tused[data[i]] = 1;"
 SEARCH = "return ZSTD_compressBlock_doubleFast_noDict_{0}(ms, seqStore, rep, src, srcSize);"
 SEARCH_SAMPLES = "return zv_search_block(ms, seqStore, rep, src, srcSize, ZSTD_compressBlock_doubleFast_noDict_{0});"
-# For two_literals.h, read_ahead.h and two_frames.h, which read the literals of two blocks of zstd at once.
+# For two_literals.h, half_streams.h, read_ahead.h and two_frames.h, which read literals of zstd at two places at once.
 LITERALS_LOOP = "= HUF_decompress4X1_usingDTable_internal_fast_c_loop;"
 LITERALS_DECODER = (
     "#if HUF_NEED_BMI2_FUNCTION\nstatic BMI2_TARGET_ATTRIBUTE\nsize_t HUF_decompress4X1_usingDTable_internal_bmi2("

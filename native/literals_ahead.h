@@ -33,4 +33,7 @@ typedef struct {
  * all of that file. */
 int zv_decode_two_literals(const zv_literals *first, const zv_literals *second, int flags);
 
+/* The same for one alone (half_streams.h). */
+int zv_decode_halves(const zv_literals *of, BYTE *room, size_t room_size, int flags);
+
 #endif

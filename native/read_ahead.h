@@ -6,6 +6,7 @@
 
 /* Fewer are not worth two more loops. */
 #define ZV_FEWEST_LITERALS 1024
+#define ZV_FEWEST_FOR_HALVES 4096
 
 /* Where literals take less, in sixteenths, libzstd may have two of them in each entry of its table, which two loops of one
  * do not overtake. For one block alone it is ZV_LEAST_FOR_ONE. */
@@ -82,6 +83,18 @@ static int zv_read_with_next(ZSTD_DCtx *dctx, zv_literals *of) {
     return 1;
 }
 
+/* The literals of this block alone, from two places of each stream. */
+static int zv_read_alone(ZSTD_DCtx *dctx, zv_literals *of) {
+    zv_ahead *const ahead = &dctx->ahead;
+    const HUF_DTable *const last = dctx->litEntropy ? dctx->HUFptr : NULL;
+
+    if (!zv_find_literals(of) || of->count < ZV_FEWEST_FOR_HALVES
+        || !zv_find_table(dctx, of, ahead->tables[last == ahead->tables[0]], last))
+        return 0;
+    of->out = ahead->room[0];
+    return zv_decode_halves(of, ahead->room[1], sizeof(ahead->room[1]), ZSTD_DCtx_get_bmi2(dctx) ? HUF_flags_bmi2 : 0);
+}
+
 /* The literals of a block, where they were read ahead, or can be read together with those of the next one: how many bytes
  * of the block they take; 0 if it is as ever. `most` as in zv_literals. */
 static size_t zv_take_literals(ZSTD_DCtx *dctx, const BYTE *block, size_t size, size_t most) {
@@ -96,7 +109,7 @@ static size_t zv_take_literals(ZSTD_DCtx *dctx, const BYTE *block, size_t size, 
         of.block = block;
         of.block_size = size;
         of.most = most;
-        if (!zv_read_with_next(dctx, &of)) return 0;
+        if (!zv_read_with_next(dctx, &of) && !zv_read_alone(dctx, &of)) return 0;
     }
     dctx->litBuffer = of.out;
     dctx->litBufferEnd = of.out + of.count;

@@ -23,7 +23,8 @@
 
 /* Symbols of each stream in a round: at most 55 bits, and at least 56 are there. */
 #define ZV_SYMBOLS 5
-/* What a round takes of each stream, in bytes, at most. */
+/* What a round takes of each stream, in bits and in bytes, at most. */
+#define ZV_MOST_BITS (ZV_SYMBOLS * HUF_DECODER_FAST_TABLELOG)
 #define ZV_TAKEN 7
 
 #define ZV_FOR_FOUR(X, ...) X(0, __VA_ARGS__) X(1, __VA_ARGS__) X(2, __VA_ARGS__) X(3, __VA_ARGS__)
@@ -37,11 +38,20 @@ static size_t zv_rounds(size_t most, const BYTE *in, const BYTE *lowest) {
 /* Each stream lies behind the one before it, so none is read below the first. Wrong streams run into others. */
 static int zv_in_order(const BYTE *const in[4]) { return in[0] <= in[1] && in[1] <= in[2] && in[2] <= in[3]; }
 
+/* Rounds of four streams, down to the lowest byte that may be read, or, where `to_ends` is set, to the first end of one. */
+static size_t zv_rounds_of_four(const HUF_DecompressFastArgs *args, size_t most, const BYTE *const in[4], int to_ends) {
+    size_t rounds = most / ZV_SYMBOLS;
+    int s;
+    if (!to_ends) return zv_in_order(in) ? zv_rounds(most, in[0], args->ilowest) : 0;
+    for (s = 0; s < 4; s++) rounds = MIN(rounds, zv_rounds(most, in[s], args->iend[s]));
+    return rounds;
+}
+
 /* In the place of libzstd's HUF_decompress4X1_usingDTable_internal_fast_c_loop. `in` is where the 8 bytes lie of which
  * none, or only the first bits, are in `bits`; it goes down. `left` is how many bits are in there, in its lowest byte:
  * what else an entry of the table holds is subtracted from all above.
  */
-static HUF_FAST_BMI2_ATTRS void zv_decode_literals(HUF_DecompressFastArgs *args) {
+static HUF_FAST_BMI2_ATTRS void zv_decode_four(HUF_DecompressFastArgs *args, int to_ends) {
     const U16 *const table = (const U16 *) args->dt;
     U64 bits[4];
     U64 left[4];
@@ -75,9 +85,9 @@ static HUF_FAST_BMI2_ATTRS void zv_decode_literals(HUF_DecompressFastArgs *args)
         out[s] += k;                                      \
     }
     for (;;) {
-        size_t const rounds = zv_rounds((size_t) (args->oend - out[3]), in[0], args->ilowest);
+        size_t const rounds = zv_rounds_of_four(args, (size_t) (args->oend - out[3]), in, to_ends);
         BYTE *const stop = out[3] + rounds * ZV_SYMBOLS;
-        if (rounds == 0 || !zv_in_order(in)) break;
+        if (rounds == 0) break;
         do {
             ZV_FOR_FOUR(ZV_SYMBOL, 0)
             ZV_FOR_FOUR(ZV_SYMBOL, 1)
@@ -98,8 +108,18 @@ static HUF_FAST_BMI2_ATTRS void zv_decode_literals(HUF_DecompressFastArgs *args)
     }
 }
 
-/* As many rounds as both have. */
-static HUF_FAST_BMI2_ATTRS void zv_decode_both(HUF_DecompressFastArgs *first, HUF_DecompressFastArgs *second) {
+static void zv_decode_literals(HUF_DecompressFastArgs *args) { zv_decode_four(args, 0); }
+
+/* Where a round of a stream begins: the lower halves of `in` and `bits`. */
+typedef struct {
+    U32 in;
+    U32 bits;
+} zv_mark;
+
+/* As many rounds as both have, or at most so many: how many they were. With `marks`, those of the second are noted. */
+FORCE_INLINE_TEMPLATE HUF_FAST_BMI2_ATTRS size_t zv_rounds_of_both(HUF_DecompressFastArgs *first,
+                                                                   HUF_DecompressFastArgs *second, size_t most,
+                                                                   int to_ends, zv_mark (*marks)[4]) {
     const U16 *const table = (const U16 *) first->dt;
     const U16 *const other = (const U16 *) second->dt;
     U64 bits[8];
@@ -120,9 +140,6 @@ static HUF_FAST_BMI2_ATTRS void zv_decode_both(HUF_DecompressFastArgs *first, HU
         bits[s] <<= (entry & 0x3F);                   \
         out[s][done + k] = (BYTE) ((entry >> 8) & 0xFF); \
     }
-#define ZV_SYMBOL_OF_BOTH(k)                 \
-    ZV_FOR_FOUR(ZV_SYMBOL, k, table)         \
-    ZV_FOR_NEXT_FOUR(ZV_SYMBOL, k, other)
 /* A one behind the last bit, which libzstd puts there, tells how many were taken. */
 #define ZV_REFILL(s, unused)                                          \
     {                                                                 \
@@ -130,31 +147,48 @@ static HUF_FAST_BMI2_ATTRS void zv_decode_both(HUF_DecompressFastArgs *first, HU
         in[s] -= taken >> 3;                                          \
         bits[s] = (MEM_read64(in[s]) | 1) << (taken & 7);             \
     }
+/* Of eight streams not all can stay in registers; four of them can for a round. */
+#define ZV_ROUND(FOUR, table)  \
+    FOUR(ZV_SYMBOL, 0, table)  \
+    FOUR(ZV_SYMBOL, 1, table)  \
+    FOUR(ZV_SYMBOL, 2, table)  \
+    FOUR(ZV_SYMBOL, 3, table)  \
+    FOUR(ZV_SYMBOL, 4, table)  \
+    FOUR(ZV_REFILL, 0)
+#define ZV_MARK(s, unused) \
+    (*marks)[s - 4].in = (U32) (size_t) in[s], (*marks)[s - 4].bits = (U32) bits[s];
     for (;;) {
-        size_t const rounds = MIN(zv_rounds((size_t) (first->oend - out[3]) - done, in[0], first->ilowest),
-                                  zv_rounds((size_t) (second->oend - out[7]) - done, in[4], second->ilowest));
+        size_t const rounds =
+            MIN(most - done / ZV_SYMBOLS,
+                MIN(zv_rounds_of_four(first, (size_t) (first->oend - out[3]) - done, in, to_ends),
+                    zv_rounds_of_four(second, (size_t) (second->oend - out[7]) - done, in + 4, to_ends)));
         size_t const stop = done + rounds * ZV_SYMBOLS;
-        if (rounds == 0 || !zv_in_order(in) || !zv_in_order(in + 4)) break;
+        if (rounds == 0) break;
         do {
-            ZV_SYMBOL_OF_BOTH(0)
-            ZV_SYMBOL_OF_BOTH(1)
-            ZV_SYMBOL_OF_BOTH(2)
-            ZV_SYMBOL_OF_BOTH(3)
-            ZV_SYMBOL_OF_BOTH(4)
-            ZV_FOR_FOUR(ZV_REFILL, 0)
-            ZV_FOR_NEXT_FOUR(ZV_REFILL, 0)
+            if (marks) {
+                ZV_FOR_NEXT_FOUR(ZV_MARK, 0)
+                marks++;
+            }
+            ZV_ROUND(ZV_FOR_FOUR, table)
+            ZV_ROUND(ZV_FOR_NEXT_FOUR, other)
             done += ZV_SYMBOLS;
         } while (done < stop);
     }
 #undef ZV_SYMBOL
-#undef ZV_SYMBOL_OF_BOTH
 #undef ZV_REFILL
+#undef ZV_ROUND
+#undef ZV_MARK
 
     for (s = 0; s < 4; s++) {
         first->bits[s] = bits[s], second->bits[s] = bits[s + 4];
         first->ip[s] = in[s], second->ip[s] = in[s + 4];
         first->op[s] = out[s] + done, second->op[s] = out[s + 4] + done;
     }
+    return done / ZV_SYMBOLS;
+}
+
+static HUF_FAST_BMI2_ATTRS void zv_decode_both(HUF_DecompressFastArgs *first, HUF_DecompressFastArgs *second) {
+    zv_rounds_of_both(first, second, ZSTD_BLOCKSIZE_MAX, 0, NULL);
 }
 
 /* Whether a stream was taken to its first bit and no further, as the format wants it. libzstd looks only where its loop for
@@ -198,5 +232,7 @@ int zv_decode_two_literals(const zv_literals *first, const zv_literals *second, 
     zv_decode_both(&one, &two);
     return zv_finish_literals(&one, first) && zv_finish_literals(&two, second);
 }
+
+#include "half_streams.h"
 
 #endif
