@@ -150,3 +150,83 @@ def test_skeletons_and_meshes_are_read(tmp_path: Path) -> None:
     store = in_bucket(tmp_path / "legacy")
     np.testing.assert_array_equal(np.sort(zvcore.open(store)[7].vertices, 0), np.sort(surface.vertices, 0))
     assert zvcore.verify(store).ok and zvcore.verify(store, fast=True).ok
+
+
+def in_folder(store: MemoryStore, folder: Path) -> Path:
+    """What any program that copies files makes of a bucket."""
+    for name in store.list():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(store.get(name) or b"")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("dtype", "options"),
+    [("uint8", {}), ("uint64", {"encoding": "compressed_segmentation"}), ("uint8", {"encoding": "png"})],
+)
+def test_copies_in_folders_are_read(tmp_path: Path, dtype: str, options: dict[str, Any]) -> None:
+    values = values_of(dtype)
+    values[:32] = 0
+    array = zvcore.create(
+        tmp_path / "a", format="precomputed", shape=SHAPE, dtype=dtype, chunks=(32, 16, 16), codec="raw",
+        resolution=(1, 1, 1), **options,
+    )  # fmt: skip
+    array[32:, ..., 0] = values[32:]
+    copy = in_folder(in_bucket(tmp_path / "a"), tmp_path / "copy")
+    array = zvcore.open(copy)["1_1_1"]
+    np.testing.assert_array_equal(array[..., 0], values)
+    np.testing.assert_array_equal(array.read_blocks([(2, 2, 2, 0)])[0][..., 0], values[64:, 32:, 32:])
+    report = zvcore.verify(copy)
+    assert report.ok and report.counts["files"] == 18
+    assert zvcore.verify(copy, fast=True).ok
+    before = {path: path.read_bytes() for path in copy.rglob("*-*")}
+    with pytest.raises(UnsupportedError, match="Content-Encoding"):
+        zvcore.open(copy, mode="r+")["1_1_1"][32:64] = 5
+    assert {path: path.read_bytes() for path in copy.rglob("*-*")} == before
+    assert zvcore.convert(array, tmp_path / "b", format="zarr3", ome=False).ok
+    np.testing.assert_array_equal(np.squeeze(zvcore.open(tmp_path / "b")[...]), values.T)
+
+
+def test_damage_in_such_copies_is_told(tmp_path: Path) -> None:
+    zvcore.create(
+        tmp_path / "a", format="precomputed", data=values_of("uint8"), chunks=(32, 16, 16), codec="raw",
+        resolution=(1, 1, 1),
+    )  # fmt: skip
+    copy = in_folder(in_bucket(tmp_path / "a"), tmp_path / "copy")
+    bad = copy / "1_1_1" / "32-64_16-32_0-16"
+    bad.write_bytes(bad.read_bytes()[:-9])
+    with pytest.raises(CorruptDataError) as caught:
+        zvcore.open(copy)["1_1_1"][...]
+    assert caught.value.key == "1_1_1/32-64_16-32_0-16"
+    (problem,) = zvcore.verify(copy).problems
+    assert "32-64_16-32_0-16" in str(problem)
+
+
+def test_new_chunks_beside_plain_ones_stay_plain(tmp_path: Path) -> None:
+    values = values_of("uint8")
+    values[:3, 0, 0] = list(b"\x1f\x8b\x08")
+    array = zvcore.create(
+        tmp_path, format="precomputed", shape=SHAPE, dtype="uint8", chunks=(32, 16, 16), codec="raw",
+        resolution=(1, 1, 1),
+    )  # fmt: skip
+    array[:32, ..., 0] = values[:32]
+    again = zvcore.open(tmp_path, mode="r+")["1_1_1"]
+    again[16:, ..., 0] = values[16:]
+    np.testing.assert_array_equal(zvcore.open(tmp_path)["1_1_1"][..., 0], values)
+    settle()
+    assert zvcore.verify(tmp_path).ok
+    assert (tmp_path / "1_1_1" / "0-32_0-16_0-16").stat().st_size == 32 * 16 * 16
+
+
+def test_skeletons_and_meshes_in_such_copies_are_read(tmp_path: Path) -> None:
+    edges = np.array([(i, i + 1) for i in range(9)], "u4")
+    skeleton = precomputed.Skeleton(np.arange(30, dtype="f4").reshape(10, 3), edges)
+    precomputed.write_skeletons(tmp_path / "skeletons", {7: skeleton})
+    copy = in_folder(in_bucket(tmp_path / "skeletons"), tmp_path / "copy")
+    np.testing.assert_array_equal(zvcore.open(copy)[7].vertices, skeleton.vertices)
+    assert zvcore.verify(copy).ok and zvcore.verify(copy, fast=True).ok
+    surface = precomputed.Surface(np.eye(3, dtype="f4") * 9, np.array([[0, 1, 2]]))
+    precomputed.write_meshes(tmp_path / "legacy", {7: surface}, kind="legacy")
+    copy = in_folder(in_bucket(tmp_path / "legacy"), tmp_path / "meshes")
+    np.testing.assert_array_equal(np.sort(zvcore.open(copy)[7].vertices, 0), np.sort(surface.vertices, 0))
+    assert zvcore.verify(copy).ok and zvcore.verify(copy, fast=True).ok

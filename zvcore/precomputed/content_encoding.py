@@ -1,8 +1,8 @@
 """Objects that are compressed under plain names, as `Content-Encoding: gzip` tells whoever asks a server for them.
 
 CloudVolume stores files so in buckets: chunks, skeletons, fragments of meshes. Browsers unpack what they get; libraries
-for object stores give it as it is. Its bytes tell as much: a whole stream of gzip with the right checksum is nothing
-else.
+for object stores give it as it is, and copies on disks are no other. Its bytes tell as much: a whole stream of gzip
+with the right checksum is nothing else.
 """
 
 from __future__ import annotations

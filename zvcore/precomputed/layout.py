@@ -39,7 +39,7 @@ CHUNK_NAME = re.compile("_".join(["(-?[0-9]{1,19})-(-?[0-9]{1,19})"] * 3) + r"(\
 PACKED = (".gz", ".br")
 SUFFIXES = ("", *PACKED)
 _PLAIN, _GZIP = 0, 1
-# Chunks of object stores that are called as plain ones, and may be packed.
+# Chunks that are called as plain ones, and may be packed: in object stores, and in copies of them on disks.
 _UNPACKED = len(SUFFIXES)
 FOREIGN_SUFFIXES = (".zstd", ".zst", ".xz", ".bz2", ".lzma")
 # So many names of a folder tell how its files are compressed.
@@ -126,8 +126,8 @@ class UnshardedLayout(ScaleLayout):
         self._may_be_packed: bool | None = True if self.store.of_files else None
         # How the names of the first chunk that was found end.
         self._suffixes_found: frozenset[str] = frozenset()
-        # Whether that chunk was packed all the same.
-        self._is_packed = False
+        # Whether the first one with a plain name is packed all the same. None: none has been looked at.
+        self._is_packed: bool | None = None
         return [
             CodecChain(()), CodecChain((codecs.from_neuroglancer("gzip"),)), CodecChain((Brotli(),)),
             CodecChain((Unpacking(),)),
@@ -216,6 +216,10 @@ class UnshardedLayout(ScaleLayout):
             for kind in range(_GZIP + 1, len(SUFFIXES)):
                 if self._suffixes_there is None or SUFFIXES[kind] in self._suffixes_there:
                     left = self._become(kinds, left, positions, kind)
+        if self._is_packed is None:
+            plain = np.setdiff1d(np.flatnonzero(kinds == _PLAIN), left, assume_unique=True)
+            if len(plain):
+                self._is_packed = self._holds_packed(positions[plain[0]])
         if (kinds != order[0]).any():
             keys = self._named(positions, kinds)
         return (kinds if kinds.any() else None), keys
@@ -275,16 +279,19 @@ class UnshardedLayout(ScaleLayout):
         names = map(_last, self.store.some_objects(self.scale.folder, _SAMPLE))
         places = (self.place_of(name) for name in names if not name.endswith(PACKED))
         place = next((place for place in places if place is not None), None)
-        return place is not None and self._holds_packed(np.array(place, np.int64), None)
+        return place is not None and self._holds_packed(np.array(place, np.int64))
 
-    def _holds_packed(self, position: npt.NDArray[np.int64], size: int | None) -> bool:
+    def _holds_packed(self, position: npt.NDArray[np.int64], size: int | None = None) -> bool:
         """Whether a chunk with a plain name is packed. Of values as they are the size says it, and no other request."""
         begin, end = self._boxes(position[None])
         values = int(np.prod(end - begin)) * self.shape[3] * self.form.dtype.itemsize
         if not self.chains[0].codecs and size == values:
             return False
-        head = self.store.get(self._called(position[None])[0], 0, len(MAGIC))
-        return head is not None and bytes(head) == MAGIC
+        key = self._called(position[None])[0]
+        head = self.store.get(key, 0, len(MAGIC))
+        if head is None or bytes(head) != MAGIC:
+            return False
+        return bool(self.chains[0].codecs) or self.store.size(key) != values
 
     def place_of(self, name: str) -> tuple[int, int, int, int] | None:
         """The chunk that a file of this name holds; None if it is none of the grid."""
@@ -327,7 +334,8 @@ class UnshardedLayout(ScaleLayout):
         kinds = np.array(
             [max(0, *(i for i, end in enumerate(SUFFIXES) if key.endswith(end))) for key in keys], np.uint8
         )
-        self._packed(positions)
+        if self._packed(positions) and self._is_packed is None and not kinds.all():
+            self._is_packed = self._holds_packed(positions[np.flatnonzero(kinds == _PLAIN)[0]])
         return self.chains_with(positions, kinds if kinds.any() else None)
 
     def locate(self, positions: Positions) -> Sources:

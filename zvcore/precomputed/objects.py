@@ -56,9 +56,7 @@ class SegmentFiles:
                     return bytes(codecs.from_neuroglancer("gzip").decode(packed))
                 except CorruptDataError as error:
                     raise error.located(key=f"{key}.gz")
-        if data is not None and not self.store.of_files:
-            data = unpacked(data)
-        return None if data is None else bytes(data)
+        return None if data is None else bytes(unpacked(data))
 
     def put(self, id: SupportsIndex, data: Any) -> None:
         self.store.put(self.key(id), data)

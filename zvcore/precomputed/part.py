@@ -133,6 +133,4 @@ def stored_file(store: Store, key: str) -> bytes | None:
                 return bytes(codecs.from_neuroglancer("gzip").decode(packed))
             except ZvcoreError as error:
                 raise error.located(key=f"{key}{_GZIP}", offset=0, length=len(packed))
-    if data is not None and not store.of_files:
-        data = unpacked(data)
-    return None if data is None else bytes(data)
+    return None if data is None else bytes(unpacked(data))
