@@ -1,4 +1,4 @@
-"""Literals of zstd's only block, read from the top and from the middle of each stream: what libzstd gives, or an error."""
+"""Literals of the only block of a frame, each stream read from two places: what libzstd gives, or an error."""
 
 from __future__ import annotations
 

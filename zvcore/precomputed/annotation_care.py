@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from zvcore import kernels
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.precomputed.annotation_values import cell_of_name
+from zvcore.precomputed.content_encoding import stored_file
 from zvcore.precomputed.metadata import INFO
-from zvcore.precomputed.part import FilePart, stored_file
+from zvcore.precomputed.part import FilePart
 from zvcore.precomputed.shard_check import Judge
 from zvcore.report import What
 from zvcore.stores.copying import is_backup

@@ -13,7 +13,6 @@ from zvcore.engine import Keys, fetch_sound
 from zvcore.errors import NotFoundError
 from zvcore.layout import Sources
 from zvcore.precomputed.external_sort import pieces_of
-from zvcore.precomputed.judging import chunk_sizes
 from zvcore.precomputed.layout import CHUNK_NAME, FOREIGN_SUFFIXES, PACKED
 from zvcore.precomputed.part import FilePart
 from zvcore.report import Problem, What
@@ -86,7 +85,7 @@ class ChunkFiles(FilePart):
 
     def _check(self, keys: list[str], places: npt.NDArray[np.int64], report: Report, fast: bool) -> None:
         chain = self.layout.chains_of_files(places, keys)
-        nbytes = chunk_sizes(self.layout, places)
+        nbytes = self.layout.chunk_sizes(places).astype(np.uint64)
 
         def decode(first: int, last: int) -> list[tuple[int, ZvcoreError]]:
             part = slice(first, last)

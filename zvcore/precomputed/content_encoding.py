@@ -1,4 +1,5 @@
-"""Objects that are compressed under plain names, as `Content-Encoding: gzip` tells whoever asks a server for them.
+"""What others have compressed: files called `.gz`, and objects under plain names, as `Content-Encoding: gzip` tells
+whoever asks a server for them.
 
 CloudVolume stores files so in buckets: chunks, skeletons, fragments of meshes. Browsers unpack what they get; libraries
 for object stores give it as it is, and copies on disks are no other. Its bytes tell as much: a whole stream of gzip
@@ -7,13 +8,16 @@ with the right checksum is nothing else.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zvcore import codecs
 from zvcore.codecs import Codec
-from zvcore.errors import CorruptDataError, UnsupportedError
+from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 
-__all__ = ["MAGIC", "Unpacking", "unpacked"]
+if TYPE_CHECKING:
+    from zvcore.stores import Store
+
+__all__ = ["MAGIC", "Unpacking", "stored_file", "unpacked"]
 
 # Of gzip, and that it has deflated, which all of it has.
 MAGIC = b"\x1f\x8b\x08"
@@ -27,6 +31,21 @@ def unpacked(data: Any, max_size: int | None = None) -> Any:
         return codecs.from_neuroglancer("gzip").decode(data, max_size=max_size)
     except CorruptDataError:
         return data
+
+
+def stored_file(store: Store, key: str) -> bytes | None:
+    """The content of a file, whichever way it was compressed. In folders CloudVolume's have another name."""
+    data = store.get(key)
+    if data is not None:
+        return bytes(unpacked(data))
+    packed_key = f"{key}.gz"
+    packed = store.get(packed_key) if store.of_files else None
+    if packed is None:
+        return None
+    try:
+        return bytes(codecs.from_neuroglancer("gzip").decode(packed))
+    except ZvcoreError as error:
+        raise error.located(key=packed_key, offset=0, length=len(packed))
 
 
 class Unpacking(Codec):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.meshes import Meshes
     from zvcore.precomputed.shard_reader import ShardFile
 
-__all__ = ["ChunkJudge", "ManifestJudge", "SkeletonJudge", "chunk_columns", "chunk_sizes"]
+__all__ = ["ChunkJudge", "ManifestJudge", "SkeletonJudge", "chunk_columns"]
 
 
 class ChunkJudge(Judge):
@@ -48,15 +48,7 @@ class ChunkJudge(Judge):
 
 def chunk_columns(layout: ScaleLayout, positions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint8] | None, U64]:
     """Which chain decodes the chunks at these places, and to how many bytes."""
-    return layout.chain_column(positions), chunk_sizes(layout, positions)
-
-
-def chunk_sizes(layout: ScaleLayout, positions: npt.NDArray[np.int64]) -> U64:
-    """To how many bytes the chunks at these places are decoded."""
-    chunk, size = np.array(layout.scale.chunk, np.int64), np.array(layout.scale.size, np.int64)
-    shapes = np.minimum(chunk, size - positions[:, :3] * chunk)
-    nbytes = shapes.prod(1) * layout.shape[3] * layout.form.dtype.itemsize
-    return nbytes.astype(np.uint64)
+    return layout.chain_column(positions), layout.chunk_sizes(positions).astype(np.uint64)
 
 
 class SkeletonJudge(Judge):

@@ -112,6 +112,17 @@ class ScaleLayout(Layout):
         chosen: npt.NDArray[np.uint8] = self._chain_of[flags @ np.array([1, 2, 4])]
         return chosen
 
+    def chunk_sizes(self, positions: Positions) -> Positions:
+        """To how many bytes the chunks at these places are decoded."""
+        begin, end = self._boxes(positions)
+        sizes: Positions = (end - begin).prod(1) * (self.shape[3] * self.form.dtype.itemsize)
+        return sizes
+
+    def _boxes(self, positions: Positions) -> tuple[Positions, Positions]:
+        """Where chunks begin and end, in voxels of the scale."""
+        begin = positions[:, :3] * np.array(self.scale.chunk, np.int64)
+        return begin, np.minimum(begin + np.array(self.scale.chunk, np.int64), np.array(self.scale.size, np.int64))
+
 
 class UnshardedLayout(ScaleLayout):
     """One file per chunk, named after the voxels that it holds.
@@ -184,11 +195,6 @@ class UnshardedLayout(ScaleLayout):
 
     def keys(self, positions: Positions) -> Keys:
         return self._looked_for(positions)[1]
-
-    def _boxes(self, positions: Positions) -> tuple[Positions, Positions]:
-        """Where chunks begin and end, in voxels of the scale."""
-        begin = positions[:, :3] * np.array(self.scale.chunk, np.int64)
-        return begin, np.minimum(begin + np.array(self.scale.chunk, np.int64), np.array(self.scale.size, np.int64))
 
     def _called(self, positions: Positions, kind: int = _PLAIN) -> Keys:
         """The names of the chunks if all were stored as files of this kind."""
@@ -283,8 +289,7 @@ class UnshardedLayout(ScaleLayout):
 
     def _holds_packed(self, position: npt.NDArray[np.int64], size: int | None = None) -> bool:
         """Whether a chunk with a plain name is packed. Of values as they are the size says it, and no other request."""
-        begin, end = self._boxes(position[None])
-        values = int(np.prod(end - begin)) * self.shape[3] * self.form.dtype.itemsize
+        values = int(self.chunk_sizes(position[None])[0])
         if not self.chains[0].codecs and size == values:
             return False
         key = self._called(position[None])[0]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.exchange.line_positions import count_nowhere, nowhere
-from zvcore.precomputed.content_encoding import MAGIC
+from zvcore.precomputed.content_encoding import MAGIC, stored_file
 from zvcore.precomputed.legacy_meshes import MANIFEST_NAME, check_size, fragment_names, parse_fragment
-from zvcore.precomputed.part import FilePart, stored_file
+from zvcore.precomputed.part import FilePart
 from zvcore.report import Problem
 
 if TYPE_CHECKING:

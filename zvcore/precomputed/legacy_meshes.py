@@ -13,9 +13,9 @@ from zvcore import documents
 from zvcore.care.checking import WrongSizeError
 from zvcore.documents.members import Items, Member, Place, Table, Text
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOnlyError, UnsupportedError
+from zvcore.precomputed.content_encoding import stored_file
 from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
 from zvcore.precomputed.metadata import read_info
-from zvcore.precomputed.part import stored_file
 from zvcore.precomputed.surfaces import Surface, as_surface, joined, merged
 from zvcore.stores import open_store
 

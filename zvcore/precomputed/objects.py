@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 import numpy as np
 
-from zvcore import codecs
 from zvcore.documents.members import Items, Made, Member, Number, Place, Table
 from zvcore.errors import CorruptDataError, NotFoundError, ReadOnlyError
-from zvcore.precomputed.content_encoding import unpacked
+from zvcore.precomputed.content_encoding import stored_file
 from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
 from zvcore.precomputed.metadata import read_info
 from zvcore.precomputed.sharded_store import ShardedStore
@@ -47,16 +46,7 @@ class SegmentFiles:
         return f"{as_id(id)}{self.suffix}"
 
     def get(self, id: SupportsIndex) -> bytes | None:
-        key = self.key(id)
-        data = self.store.get(key)
-        if data is None and self.store.of_files:
-            packed = self.store.get(f"{key}.gz")
-            if packed is not None:
-                try:
-                    return bytes(codecs.from_neuroglancer("gzip").decode(packed))
-                except CorruptDataError as error:
-                    raise error.located(key=f"{key}.gz")
-        return None if data is None else bytes(unpacked(data))
+        return stored_file(self.store, self.key(id))
 
     def put(self, id: SupportsIndex, data: Any) -> None:
         self.store.put(self.key(id), data)

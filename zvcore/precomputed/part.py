@@ -7,11 +7,9 @@ from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from zvcore import codecs
 from zvcore.care.refusals import refusal
 from zvcore.engine import default_thread_count
 from zvcore.errors import ZvcoreError
-from zvcore.precomputed.content_encoding import unpacked
 from zvcore.report import Problem, What
 
 if TYPE_CHECKING:
@@ -21,13 +19,12 @@ if TYPE_CHECKING:
     from zvcore.report import Report
     from zvcore.stores import Store
 
-__all__ = ["FilePart", "Part", "stored_file"]
+__all__ = ["FilePart", "Part"]
 
 T = TypeVar("T")
 
 # Files that are on their way at once, for each thread.
 _AHEAD = 64
-_GZIP = ".gz"
 
 
 class Part(ABC):
@@ -121,16 +118,3 @@ class FilePart(Part):
                     report.looked_at()
                     report.tell(*problems)
         return seen
-
-
-def stored_file(store: Store, key: str) -> bytes | None:
-    """The content of a file. CloudVolume's compressed files, which have another name, are unpacked."""
-    data = store.get(key)
-    if data is None and store.of_files:
-        packed = store.get(f"{key}{_GZIP}")
-        if packed is not None:
-            try:
-                return bytes(codecs.from_neuroglancer("gzip").decode(packed))
-            except ZvcoreError as error:
-                raise error.located(key=f"{key}{_GZIP}", offset=0, length=len(packed))
-    return None if data is None else bytes(unpacked(data))
