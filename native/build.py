@@ -135,6 +135,7 @@ MOVE_TO_FRONT = """            register UChar  rtmp;
 """
 # For blosc_lz4.c, which has another way for planes of shuffled values.
 LZ4_OUTPUT = "(char *)dest, (size_t)maxout, "
+SHUFFLES = "/*  Define function pointer types for shuffle/unshuffle routines. */"
 PLANE = "(doshuffle || (dobitshuffle && typesize > 1))"
 # For lz4_matches.h.
 LZ4_DECODER = "LZ4_FORCE_INLINE int\nLZ4_decompress_generic("
@@ -392,13 +393,19 @@ LIBRARIES = (
         archive="blosc",
         sources=("*.c",),
         headers=("blosc.h", "blosc-export.h"),
+        include=(".", str(HERE)),
         without=() if X86 else ("*-sse2.c", "*-avx2.c"),
         flags=(
             *("-DHAVE_LZ4", "-DHAVE_ZSTD", "-DHAVE_ZLIB", "-DHAVE_SNAPPY"),
             *(("-DSHUFFLE_SSE2_ENABLED", "-DSHUFFLE_AVX2_ENABLED") if X86 else ()),
         ),
-        ours=("blosc_zstd.c", "blosc_lz4.c"),
-        changes=(Change("blosc.c", f"{LZ4_OUTPUT}accel)", f"{LZ4_OUTPUT}{PLANE} ? -accel : accel)"),),
+        ours=("blosc_zstd.c", "blosc_lz4.c", "blosc_bits.c"),
+        changes=(
+            Change("blosc.c", f"{LZ4_OUTPUT}accel)", f"{LZ4_OUTPUT}{PLANE} ? -accel : accel)"),
+            Change("shuffle.c", SHUFFLES, f'#include "blosc_bits.h"\n\n{SHUFFLES}'),
+            Change("shuffle.c", "blosc_internal_bshuf_trans_bit_elem_avx2;", "zv_blosc_bitshuffle();"),
+            Change("shuffle.c", "blosc_internal_bshuf_untrans_bit_elem_avx2;", "zv_blosc_bitunshuffle();"),
+        ),
         flags_of={
             # c-blosc looks at the processor before it calls what needs AVX2.
             "*-avx2.c": ("-mavx2",),
