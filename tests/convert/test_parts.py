@@ -275,3 +275,67 @@ def test_the_first_part_may_be_the_last(source: Path, tmp_path: Path, options: d
     assert same(tmp_path / "one", tmp_path / "parts")
     zvcore.downsample(tmp_path / "parts", part=(1, 1), memory=MEMORY) if "levels" in options else None
     assert zvcore.verify(tmp_path / "parts").ok
+
+
+class Died(BaseException):
+    """What ends a process at once: nothing is noted after it."""
+
+
+class Bucket(MemoryStore):
+    """As an object store is, in which nothing can be locked."""
+
+    can_lock = False
+
+
+LAST = [{"part": (2, 2)}, {"finish": True}, {}, {"part": (1, 2)}]
+
+
+@pytest.mark.parametrize("again", LAST, ids=str)
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_when_the_last_part_dies_while_it_removes_the_notes_nothing_is_missed(
+    source: Path, again: dict[str, Any], left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The notes go one after the other: those that are gone already shall not be taken for parts that never came."""
+    one, to = MemoryStore(), MemoryStore()
+    zvcore.convert(source, one, **OPTIONS)
+    zvcore.convert(source, to, part=(1, 2), **OPTIONS)
+
+    def dying(self: MemoryStore, prefix: str) -> int:
+        for name in self.list_dir(prefix)[1][left:]:
+            self.delete(f"{prefix}/{name}")
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MemoryStore, "delete_prefix", dying)
+        with pytest.raises(Died):
+            zvcore.convert(source, to, part=(2, 2), **OPTIONS)
+    assert "all 2 parts are done" in str(zvcore.verify(to))
+    written = []
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            MemoryStore, "put", lambda self, key, data, put=MemoryStore.put: (written.append(key), put(self, key, data))
+        )
+        assert zvcore.convert(source, to, **again, **OPTIONS).waiting is None
+    assert not any(key.startswith("c/") for key in written)  # nothing is done again
+    assert {key: to.get(key) for key in to.list()} == {key: one.get(key) for key in one.list()}
+
+
+@pytest.mark.parametrize("again", LAST[:3], ids=str)
+def test_without_locks_a_part_that_died_while_closing_closes_when_it_is_run_again(
+    source: Path, again: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, to = MemoryStore(), Bucket()
+    zvcore.convert(source, one, **OPTIONS)
+    zvcore.convert(source, to, part=(1, 2), **OPTIONS)
+
+    def die(*args: Any) -> None:
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr("zvcore.converting.converting.record_finished", die)
+        with pytest.raises(Died):
+            zvcore.convert(source, to, part=(2, 2), **OPTIONS)
+    # Another part cannot know that it has died.
+    assert "all 2 parts are done" in zvcore.convert(source, to, part=(1, 2), **OPTIONS).waiting
+    assert zvcore.convert(source, to, **again, **OPTIONS).waiting is None
+    assert {key: to.get(key) for key in to.list()} == {key: one.get(key) for key in one.list()}

@@ -76,6 +76,7 @@ class Journal:
         self._units: Any = None
         self._failed: str | None = None
         self._clearing = False
+        self._closed = False
         self.begun = False
         self.adding: list[str] | None = None
         if found is not None:
@@ -175,6 +176,9 @@ class Journal:
     def end(self) -> None:
         """The conversion is complete."""
         if self.parts is not None:
+            # While the notes of the parts go, one after the other, none of them shall be missed.
+            self._closed = True
+            self.flush()
             self._store.delete_prefix(FOLDER)
         self._store.delete(self.key)
 
@@ -182,7 +186,7 @@ class Journal:
         return {
             "version": VERSION, "mark": self._mark, "task": self._task, "units": self._units, "done": self._done,
             "failed": self._failed, "clearing": self._clearing, "adding": self.adding,
-            **({} if self.parts is None else {"parts": self.parts}),
+            **({} if self.parts is None else {"parts": self.parts, "closed": self._closed}),
         }  # fmt: skip
 
     def _write(self) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zvcore.converting.spans import Spans
     from zvcore.stores import Store
 
-__all__ = ["FOLDER", "Parts", "note_key", "parts_of", "waiting_for", "with_parts"]
+__all__ = ["FOLDER", "Parts", "is_closed", "note_key", "parts_of", "waiting_for", "with_parts"]
 
 FOLDER = ".zvcore-convert.parts"
 # How many missing parts are named, and how much of why one failed.
@@ -42,12 +42,14 @@ class Parts:
     count   how many there are
     done    those that have done all that they had to, and
     begun   those that have not, but have begun: they run, or have died
+    closed  the conversion's own note tells of all that they have done: theirs may be gone
     """
 
     mark: str
     count: int
     done: frozenset[int]
     begun: frozenset[int]
+    closed: bool = False
 
     @property
     def complete(self) -> bool:
@@ -70,6 +72,11 @@ class Parts:
         return ", ".join([*told, *([f"and {len(left) - at} more"] if at < len(left) else [])])
 
 
+def is_closed(found: Mapping[str, Any]) -> bool:
+    """Whether all that was asked for is done, and nothing is left but to remove the notes."""
+    return found.get("closed") is True
+
+
 def parts_of(store: Store, found: Mapping[str, Any]) -> Parts | None:
     """The parts of the conversion whose note was found; None if it is not done in parts."""
     count, mark = found.get("parts"), found.get("mark")
@@ -79,6 +86,8 @@ def parts_of(store: Store, found: Mapping[str, Any]) -> Parts | None:
         raise MetadataError(
             "the journal of a conversion is damaged", key=FOLDER, expected=f"1 to {MOST} parts", found=count
         )
+    if is_closed(found):
+        return Parts(mark, count, frozenset(range(1, count + 1)), frozenset(), closed=True)
     done: set[int] = set()
     begun: set[int] = set()
     for name in store.list_dir(FOLDER)[1]:
@@ -94,6 +103,8 @@ def with_parts(store: Store, found: Mapping[str, Any], parts: Parts) -> tuple[di
 
     What a part has done counts if its units were cut as those of the others, and listed from the same source.
     """
+    if parts.closed:
+        return dict(found), {}
     numbers = sorted(parts.done | parts.begun)
 
     def read(number: int) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore import documents
 from zvcore.converting.journal import Journal, fingerprint
 from zvcore.converting.note import KEY, read_note
-from zvcore.converting.part_notes import FOLDER, note_key, parts_of, with_parts
+from zvcore.converting.part_notes import FOLDER, is_closed, note_key, parts_of, with_parts
 from zvcore.converting.share import Share
 from zvcore.converting.spans import checked_spans
 from zvcore.errors import ConflictError, UnsupportedError
@@ -64,6 +64,10 @@ class PartJournal(Journal):
             if own is not None and own.get("mark") == self._mark:
                 self._done, self._units = checked_spans(own.get("done"), KEY), own.get("units")
                 self.finished = done
+        if found is not None and is_closed(found):
+            # Whoever closed the conversion has died while it removed the notes of the parts.
+            self._done, self._units = checked_spans(found.get("done"), KEY), found.get("units")
+            self.finished = True
         self.key = note_key(self._mark, *share, False)
 
     def begin(self, clearing: bool = False, adding: Any = None) -> None:
@@ -222,8 +226,11 @@ class Sharing:
     def _claimed(self) -> bool:
         if self.share is None:
             return True  # whoever asks for it knows that nobody else does it
+        claim = documents.encode({"part": str(self.share)})
         try:
-            self.store.put_if_unchanged(_CLAIM, b"{}", None)
+            self.store.put_if_unchanged(_CLAIM, claim, None)
         except ConflictError:
-            return False
+            # A part that is run again closes what it died closing, or what an answer that was lost has let it close.
+            there = self.store.get(_CLAIM)
+            return there is not None and bytes(there) == claim
         return True
