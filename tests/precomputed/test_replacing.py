@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import zvcore
-from zvcore.errors import ConflictError
+from zvcore.errors import ConflictError, MetadataError
 from zvcore.precomputed import ShardingSpec, Skeleton, write_annotations, write_meshes, write_skeletons
 from zvcore.stores import MemoryStore
 
@@ -106,3 +106,104 @@ def test_a_set_whose_document_is_broken_can_be_replaced(tmp_path: Path, text: st
     WAYS["skeletons in files"](tmp_path, range(3), overwrite=True)
     assert json.loads((tmp_path / "info").read_bytes())["@type"] == "neuroglancer_skeletons"
     assert len(zvcore.open(tmp_path)) == 3
+
+
+class Killed(BaseException):
+    """What ends a process at once."""
+
+
+class Dying(MemoryStore):
+    """Of which only so many writes come."""
+
+    left = 1 << 30
+
+    def put(self, key: str, data: Any) -> None:
+        self.count()
+        super().put(key, data)
+
+    def delete(self, key: str) -> bool:
+        self.count()
+        return super().delete(key)
+
+    def count(self) -> None:
+        if not self.left:
+            raise Killed
+        self.left -= 1
+
+
+MOVED = (1, 0, 0, 5000, 0, 1, 0, 0, 0, 0, 1, 0)
+# The objects of one of these, read as the document of the other says, are somewhere else, or nowhere.
+UNLIKE: dict[str, tuple[Callable[..., None], Callable[..., None]]] = {
+    "bits": (partial(meshes, vertex_quantization_bits=16), partial(meshes, vertex_quantization_bits=10)),
+    "bits in files": (
+        partial(meshes, vertex_quantization_bits=16, sharding=None),
+        partial(meshes, vertex_quantization_bits=10, sharding=None),
+    ),
+    "moved meshes": (meshes, partial(meshes, transform=MOVED)),
+    "moved skeletons": (partial(skeletons, sharding=FEW), partial(skeletons, sharding=FEW, transform=MOVED)),
+    "moved skeletons in files": (partial(skeletons, sharding=None), partial(skeletons, sharding=None, transform=MOVED)),
+    "other shards": (WAYS["meshes in a shard"], WAYS["meshes in shards"]),
+    "kind": (WAYS["skeletons in files"], WAYS["legacy"]),
+}
+
+
+def places(store: MemoryStore) -> dict[int, Any]:
+    """Where the vertices of each object are."""
+    opened = zvcore.open(store)
+    placed = getattr(opened, "placed", opened.get)
+    return {id: np.round(placed(id).vertices).tolist() for id in (int(one) for one in opened.ids())}
+
+
+@pytest.mark.parametrize(("old", "new"), UNLIKE.values(), ids=UNLIKE)
+def test_a_set_that_was_killed_while_it_was_replaced_is_read_as_one_of_the_two_or_told(old: Any, new: Any) -> None:
+    """Objects of the new set are not read by the document of the old one."""
+    alone, wanted = MemoryStore(), MemoryStore()
+    old(alone, range(9))
+    new(wanted, range(5))
+    before, after = places(alone), places(wanted)
+    told = 0
+    for writes in itertools.count():
+        store = Dying()
+        old(store, range(9))
+        store.left = writes
+        try:
+            new(store, range(5), overwrite=True)
+        except Killed:
+            store.left = 1 << 30
+        else:
+            break
+        report = zvcore.verify(store)
+        if report.ok:
+            assert places(store) in (before, after)
+        else:
+            told += 1
+            assert "overwrite=True" in str(report)
+            with pytest.raises(MetadataError, match="is being replaced here"):
+                zvcore.open(store)
+            with pytest.raises(ConflictError, match="already"):
+                new(store, range(5))
+            # A third set may take the place, too, of which other files may have come meanwhile.
+            third, of_third = MemoryStore(), {key: store.get(key) for key in store.list()}
+            for key, data in of_third.items():
+                third.put(key, data)
+            WAYS["meshes in shards"](third, range(2), overwrite=True)
+            assert places(third).keys() == {0, 1}
+            assert sorted(third.list_dir()[1]) == sorted(_listed(WAYS["meshes in shards"], range(2)))
+        new(store, range(5), overwrite=True)
+        assert {key: store.get(key) for key in store.list()} == {key: wanted.get(key) for key in wanted.list()}
+    assert told > 1
+
+
+def _listed(way: Callable[..., None], ids: range) -> list[str]:
+    store = MemoryStore()
+    way(store, ids)
+    return store.list_dir()[1]
+
+
+def test_a_set_of_the_same_document_is_read_all_the_while() -> None:
+    store = Dying()
+    WAYS["skeletons in files"](store, range(9))
+    store.left = 3
+    with pytest.raises(Killed):
+        WAYS["skeletons in files"](store, range(5), overwrite=True)
+    assert zvcore.verify(store).ok and len(places(store)) == 9

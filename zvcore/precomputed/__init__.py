@@ -122,6 +122,7 @@ def create(store: Store, **options: Any) -> ScaleArray:
 def detect(store: Store) -> bool:
     """Whether there is precomputed data at the root of this store."""
     from zvcore.errors import MetadataError, NotFoundError
+    from zvcore.precomputed.kinds import BEING_REPLACED
     from zvcore.precomputed.metadata import read_info
 
     try:
@@ -129,7 +130,8 @@ def detect(store: Store) -> bool:
     except (NotFoundError, MetadataError):
         return False
     kind = info.get("@type")
-    return isinstance(info.get("scales"), list) or (isinstance(kind, str) and kind.startswith("neuroglancer_"))
+    ours = isinstance(kind, str) and (kind.startswith("neuroglancer_") or kind == BEING_REPLACED)
+    return isinstance(info.get("scales"), list) or ours
 
 
 def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **options: Any) -> Any:

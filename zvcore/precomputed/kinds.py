@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import UnsupportedError
+from zvcore.errors import MetadataError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
-    "ANNOTATIONS", "CLASSES", "KINDS", "LEGACY_MESHES", "MESHES", "SEGMENT_PROPERTIES", "SKELETONS", "VOLUME",
-    "kind_of",
+    "ANNOTATIONS", "BEING_REPLACED", "CLASSES", "KINDS", "LEGACY_MESHES", "MESHES", "SEGMENT_PROPERTIES", "SKELETONS",
+    "VOLUME", "kind_of",
 ]  # fmt: skip
 
 VOLUME = "volume"
@@ -29,6 +29,8 @@ KINDS = {
     "neuroglancer_annotations_v1": ANNOTATIONS,
     "neuroglancer_segment_properties": SEGMENT_PROPERTIES,
 }
+# The type of a set while it is replaced by one that has another document: see `replacing`.
+BEING_REPLACED = "zvcore_set_being_replaced"
 # What opens them, all but volumes: a module, and a class in it.
 CLASSES = {
     SKELETONS: ("skeletons", "Skeletons"),
@@ -44,6 +46,12 @@ def kind_of(info: Mapping[str, Any], where: str) -> str:
     found = info.get("@type")
     if not isinstance(found, str):
         return VOLUME  # old volumes have none; other faults are found when it is read
+    if found == BEING_REPLACED:
+        raise MetadataError(
+            "a set of meshes or skeletons is being replaced here, or that was interrupted: its objects are of several "
+            "sets. Written again with overwrite=True, it is whole",
+            key=where,
+        )
     kind = KINDS.get(found)
     if kind is None and found.startswith("neuroglancer_"):
         raise UnsupportedError(

@@ -11,9 +11,9 @@ from zvcore.precomputed.legacy_meshes import encode_fragment, legacy_document, p
 from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.mesh_octree import encode_mesh
 from zvcore.precomputed.meshes import write_mesh_fragments
-from zvcore.precomputed.metadata import info_bytes, write_info
+from zvcore.precomputed.metadata import info_bytes
 from zvcore.precomputed.objects import IDENTITY
-from zvcore.precomputed.replacing import files_to_replace, names_there, remove_files, take_back
+from zvcore.precomputed.replacing import Replacing, names_there, take_back
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.precomputed.simplifying import simplified
@@ -77,7 +77,7 @@ def write_meshes(
         if lods > 1 or tuple(transform) != IDENTITY:
             raise ValueError("legacy meshes have one level, and no transform: their vertices are in nanometers")
         return _write_legacy(store, surfaces, attrs, overwrite)
-    files_to_replace(store, "meshes", overwrite)  # refused before anything is encoded
+    Replacing(store, "meshes", overwrite)  # refused before anything is encoded
     meshes = (
         (id, *encode_mesh(
             levels, bits=vertex_quantization_bits, chunk_shape=chunk_shape,
@@ -125,7 +125,7 @@ def _write_legacy(
     store: Store, surfaces: Iterable[tuple[int, list[Surface]]], attrs: Mapping[str, Any] | None, overwrite: bool
 ) -> int:
     """One fragment for each mesh, of its finest level."""
-    old, there = files_to_replace(store, "meshes", overwrite), names_there(store)
+    replacing, there = Replacing(store, "meshes", overwrite), names_there(store)
     document = legacy_document(attrs)
     info_bytes(document)  # what it cannot say is refused before anything is replaced
     count = 0
@@ -134,12 +134,12 @@ def _write_legacy(
     try:
         with taken_first(store, encoded, 1, wait=bool(there)) as values:
             for id, (data,) in values:
+                replacing.begin(document)
                 new |= put_legacy_mesh(store, id, data)
                 count += 1
     except BaseException:
         take_back(store, new, there)
         raise
     # The document last: a reader that finds it finds all of them.
-    write_info(store, document)
-    remove_files(store, old - new)
+    replacing.end(document, new)
     return count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -12,10 +13,10 @@ from zvcore.errors import CorruptDataError, MetadataError
 from zvcore.precomputed.draco import decode_fragment
 from zvcore.precomputed.ids import Ids, as_id
 from zvcore.precomputed.manifests import Manifest
-from zvcore.precomputed.metadata import info_bytes, write_info
+from zvcore.precomputed.metadata import info_bytes
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
-from zvcore.precomputed.replacing import files_to_replace, names_of_shards, names_there, remove_files, take_back
-from zvcore.precomputed.shard_writer import write_sharded
+from zvcore.precomputed.replacing import Replacing, names_of_shards, names_there, take_back
+from zvcore.precomputed.shard_writer import write_set
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.spooling import taken_first
 from zvcore.precomputed.surfaces import Surface, joined, merged, transformed
@@ -23,7 +24,7 @@ from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -250,26 +251,30 @@ def write_mesh_fragments(
         raise MetadataError("vertex_quantization_bits is wrong", expected="10 or 16", found=vertex_quantization_bits)
     spec = None if sharding is None else as_spec(sharding)
     document = mesh_document(vertex_quantization_bits, spec, transform, lod_scale_multiplier, attrs)
-    old = files_to_replace(store, "meshes", overwrite)
+    replacing = Replacing(store, "meshes", overwrite)
     info_bytes(document)  # what it cannot say is refused before anything is replaced
     if spec is not None:
-        count = write_sharded(store, spec, _stored(meshes), overwrite=overwrite)
+        count = write_set(store, spec, _stored(meshes), overwrite, partial(replacing.begin, document))
         new = names_of_shards(store, spec)
     else:
-        new = write_mesh_files(store, _stored(meshes), names_there(store))
+        begin = partial(replacing.begin, document, apart=True)
+        new = write_mesh_files(store, _stored(meshes), names_there(store), begin)
         count = len(new) // 2
-    write_info(store, document)
-    remove_files(store, old - new)
+    replacing.end(document, new)
     return count
 
 
 def write_mesh_files(
-    store: Store, stored: Iterable[tuple[SupportsIndex, bytes, bytes]], there: Collection[str] | None = None
+    store: Store,
+    stored: Iterable[tuple[SupportsIndex, bytes, bytes]],
+    there: Collection[str] | None = None,
+    begin: Callable[[], None] | None = None,
 ) -> set[str]:
     """Write (id, manifest, fragments) into two files each; the names of these.
 
     there  what was there before, where all of a set is made: each id once, all are taken before any of what is there is
            replaced, and if that fails, what is new is removed
+    begin  is called before each pair is written
     """
     manifests, data = SegmentFiles(store, _MANIFEST_SUFFIX), SegmentFiles(store)
     names: set[str] = set()
@@ -278,6 +283,8 @@ def write_mesh_files(
         whole = nullcontext(pairs) if there is None else taken_first(store, pairs, 2, wait=bool(there))
         with whole as values:
             for id, (manifest, fragments) in values:
+                if begin is not None:
+                    begin()
                 # The manifest last: a reader that finds it also finds its fragments.
                 for files, content in ((data, fragments), (manifests, manifest)):
                     files.put(id, content)

@@ -1,4 +1,8 @@
-"""Replacing a set of meshes or skeletons: no file of the old set stays, however the old and the new are stored."""
+"""Replacing a set of meshes or skeletons: no file of the old set stays, however the old and the new are stored.
+
+Nor is an object of the new set read as the old document says, which may give other coordinates: while files are
+replaced, a document lies here that nobody takes for one of a set. It has those of the sets whose files there may be.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError, UnsupportedError, ZvcoreError
-from zvcore.precomputed.kinds import LEGACY_MESHES, MESHES, SKELETONS, kind_of
+from zvcore.precomputed.kinds import BEING_REPLACED, LEGACY_MESHES, MESHES, SKELETONS, kind_of
 from zvcore.precomputed.legacy_meshes import MANIFEST_NAME
-from zvcore.precomputed.metadata import INFO, read_info
+from zvcore.precomputed.metadata import INFO, read_info, write_info
 from zvcore.precomputed.shard_reader import ShardReader
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.stores.indexes import index_cache
@@ -20,33 +24,66 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["files_to_replace", "names_of_shards", "names_there", "refuse_another_kind", "remove_files", "take_back"]
+__all__ = ["Replacing", "names_of_shards", "names_there", "refuse_another_kind", "take_back"]
 
 # Names of the files of an object, and of the single fragment that zvcore gives a legacy mesh.
 _OBJECT = re.compile(r"(0|[1-9][0-9]{0,19})(\.index)?(\.gz)?")
 _FRAGMENT = re.compile(r"(0|[1-9][0-9]{0,19}):0:0(\.gz)?")
 
 
-def files_to_replace(store: Store, what: str, overwrite: bool) -> set[str]:
-    """The names of the files of the set that lies here; ConflictError unless it is one that may be replaced.
+class Replacing:
+    """The set that lies where another is to be written; ConflictError if there is one that may not be replaced.
 
-    what  the set is to be one of these
+    what   the new set is one of these
+    files  the names of the files of the old one
     """
-    if not store.exists(INFO):
-        return set()
-    where = f"{store.root}/{INFO}"
-    if not overwrite:
-        raise ConflictError(f"there are {what} already; overwrite=True replaces them", key=where)
-    try:
-        info = read_info(store)
-    except ZvcoreError:
-        return set()  # a broken document does not tell what it described
-    refuse_another_kind(info, (MESHES, LEGACY_MESHES, SKELETONS), where)
+
+    def __init__(self, store: Store, what: str, overwrite: bool) -> None:
+        self._store = store
+        self._documents: list[dict[str, Any]] = []
+        self._begun = False
+        self.files: set[str] = set()
+        if not store.exists(INFO):
+            return
+        where = f"{store.root}/{INFO}"
+        if not overwrite:
+            raise ConflictError(f"there are {what} already; overwrite=True replaces them", key=where)
+        try:
+            info = read_info(store)
+        except ZvcoreError:
+            return  # a broken document does not tell what it described
+        given = info.get("of") if info.get("@type") == BEING_REPLACED else [info]
+        self._documents = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+        names = set(store.list_dir()[1])
+        for document in self._documents:
+            refuse_another_kind(document, (MESHES, LEGACY_MESHES, SKELETONS), where)
+            self.files |= _files_of(document, names, where)
+
+    def begin(self, document: dict[str, Any], apart: bool = False) -> None:
+        """Before the first file is replaced by one of the set that this document will describe.
+
+        apart  an object has several files, which mean something only together
+        """
+        if self._begun or not self._documents or (self._documents == [document] and not apart):
+            return
+        self._begun = True
+        others = [one for one in self._documents if one != document]
+        write_info(self._store, {"@type": BEING_REPLACED, "of": [*others, document]})
+
+    def end(self, document: dict[str, Any], new: Collection[str]) -> None:
+        """All files of the new set are there."""
+        self.begin(document)
+        # Before the document comes that would have them be of the new set.
+        _remove_files(self._store, self.files.difference(new))
+        write_info(self._store, document)
+
+
+def _files_of(info: dict[str, Any], names: set[str], where: str) -> set[str]:
+    """Which ones of the files here are of the set that a document describes."""
     try:
         spec = None if info.get("sharding") is None else ShardingSpec.from_json(info["sharding"])
     except ZvcoreError:
         return set()
-    names = set(store.list_dir()[1])
     if kind_of(info, where) not in (MESHES, SKELETONS):
         return {name for name in names if MANIFEST_NAME.fullmatch(name) or _FRAGMENT.fullmatch(name)}
     if spec is None:
@@ -73,8 +110,8 @@ def names_of_shards(store: Store, spec: ShardingSpec) -> set[str]:
     return {spec.shard_name(number) for number in ShardReader(store, spec).shards()}
 
 
-def remove_files(store: Store, names: Iterable[str]) -> None:
-    """Remove files that were replaced, once the new document no longer refers to them."""
+def _remove_files(store: Store, names: Iterable[str]) -> None:
+    """Remove files of a set that is no longer wanted."""
     for name in sorted(names):
         store.delete(name)
         index_cache().invalidate(store, name)
@@ -92,4 +129,4 @@ def take_back(store: Store, new: Iterable[str], there: Collection[str]) -> None:
     """
     # What failed is to be told, not that this does too.
     with suppress(ZvcoreError, OSError):
-        remove_files(store, {name for name in new if name not in there and f"{name}.gz" not in there})
+        _remove_files(store, {name for name in new if name not in there and f"{name}.gz" not in there})

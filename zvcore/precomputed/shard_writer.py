@@ -26,7 +26,7 @@ from zvcore.stores.indexes import index_cache
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["Item", "at_level", "encoded_entries", "write_into_shards", "write_sharded", "write_shards"]
+__all__ = ["Item", "at_level", "encoded_entries", "write_into_shards", "write_set", "write_sharded", "write_shards"]
 
 Item: TypeAlias = "tuple[SupportsIndex, Buffer] | tuple[SupportsIndex, Buffer, Buffer]"
 
@@ -64,6 +64,30 @@ def write_sharded(
     if not isinstance(spec, ShardingSpec):
         spec = ShardingSpec.from_json(spec)
     store = open_store(path, "w")
+    report = progress if callable(progress) else _bar if progress else None
+    data_chain = ShardReader(store, spec).data_chain
+    chain = CodecChain(()) if encoded else data_chain if level is None else at_level(data_chain, level)
+    return write_set(
+        store, spec, items, overwrite, unindexed=unindexed, report=report, threads=threads, chain=chain, memory=memory,
+        scratch=scratch,
+    )  # fmt: skip
+
+
+def write_set(
+    store: Store,
+    spec: ShardingSpec,
+    items: Mapping[Any, Buffer] | Iterable[Item],
+    overwrite: bool,
+    begin: Callable[[], None] = lambda: None,
+    *,
+    unindexed: Mapping[Any, Buffer] | None = None,
+    report: Callable[[int], Any] | None = None,
+    threads: int | None = None,
+    chain: CodecChain | None = None,
+    memory: int = _DEFAULT_MEMORY,
+    scratch: str | os.PathLike[str] | None = None,
+) -> int:
+    """`write_sharded`, which calls `begin` before each shard that it writes, and before it removes any."""
     reader = ShardReader(store, spec)
     before = reader.shards()
     if before and not overwrite:
@@ -73,11 +97,12 @@ def write_sharded(
     if scratch is None and isinstance(store, LocalStore):
         store.make_folder()
         scratch = store.root
-    chain = CodecChain(()) if encoded else reader.data_chain if level is None else at_level(reader.data_chain, level)
     with ExternalSort(memory, None if scratch is None else os.fspath(scratch)) as sort:
-        report = progress if callable(progress) else _bar if progress else None
-        count = _sorted(sort, encoded_entries(items, spec, chain, unindexed or {}, threads), report)
-        written = write_shards(store, reader, sort.merged(), threads)
+        chain = reader.data_chain if chain is None else chain
+        entries = encoded_entries(items, spec, chain, unindexed or {}, threads)
+        count = _sorted(sort, entries, report)
+        written = write_shards(store, reader, sort.merged(), threads, begin)
+    begin()
     for shard in before:
         names = {spec.shard_name(shard).removesuffix("shard") + suffix for suffix in ("shard", "index", "data")}
         for name in sorted(names if shard not in written else names - {spec.shard_name(shard)}):
@@ -195,7 +220,13 @@ def _encode(
     return Entries(spec.hashes(numbers), numbers, before, sizes, np.frombuffer(b"".join(parts), np.uint8))
 
 
-def write_shards(store: Store, reader: ShardReader, pieces: Iterator[Entries], threads: int | None) -> set[int]:
+def write_shards(
+    store: Store,
+    reader: ShardReader,
+    pieces: Iterator[Entries],
+    threads: int | None,
+    begin: Callable[[], None] = lambda: None,
+) -> set[int]:
     """Write entries that come in order. Every shard is seen by readers when it is whole."""
     spec = reader.spec
     written: set[int] = set()
@@ -218,6 +249,7 @@ def write_shards(store: Store, reader: ShardReader, pieces: Iterator[Entries], t
                     if builder is not None:
                         builder.finish()
                         stack.close()
+                    begin()
                     key = reader.key(shard)
                     stack.callback(index_cache().invalidate, store, key)
                     writer = stack.enter_context(store.writer(key))

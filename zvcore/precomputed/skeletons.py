@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -11,10 +12,10 @@ import numpy as np
 from zvcore.documents.members import Items, Made, Place
 from zvcore.errors import CorruptDataError, MetadataError
 from zvcore.precomputed.ids import Ids, as_id
-from zvcore.precomputed.metadata import info_bytes, write_info
+from zvcore.precomputed.metadata import info_bytes
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
-from zvcore.precomputed.replacing import files_to_replace, names_of_shards, names_there, remove_files, take_back
-from zvcore.precomputed.shard_writer import write_sharded
+from zvcore.precomputed.replacing import Replacing, names_of_shards, names_there, take_back
+from zvcore.precomputed.shard_writer import write_set
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.precomputed.spooling import scratch_file, spool, spooled, taken_first
@@ -256,18 +257,18 @@ def write_skeletons(
     `segment_properties`.
     """
     store = open_store(path, "w")
-    old = files_to_replace(store, "skeletons", overwrite)
+    replacing = Replacing(store, "skeletons", overwrite)
     pairs = skeletons.items() if isinstance(skeletons, Mapping) else skeletons
     encoded = ((as_id(id), skeleton.to_bytes(vertex_attributes)) for id, skeleton in pairs)
     if sharding != "advise":
         spec = None if sharding is None else as_spec(sharding)
         document = skeleton_document(vertex_attributes, spec, transform, attrs)
-        return _write(store, spec, encoded, document, old, overwrite)
+        return _write(store, spec, encoded, document, replacing, overwrite)
     with scratch_file(store) as file:
         number, size = spool(file, ((id, (data,)) for id, data in encoded), 1)
         spec = ShardingSpec.advise(count=number, bytes=size)
         document = skeleton_document(vertex_attributes, spec, transform, attrs)
-        return _write(store, spec, ((id, data) for id, (data,) in spooled(file, 1)), document, old, overwrite)
+        return _write(store, spec, ((id, data) for id, (data,) in spooled(file, 1)), document, replacing, overwrite)
 
 
 def _write(
@@ -275,24 +276,24 @@ def _write(
     spec: ShardingSpec | None,
     encoded: Iterable[tuple[int, bytes]],
     document: dict[str, Any],
-    old: set[str],
+    replacing: Replacing,
     overwrite: bool,
 ) -> int:
     info_bytes(document)  # what it cannot say is refused before anything is replaced
     if spec is not None:
-        count = write_sharded(store, spec, encoded, overwrite=overwrite)
+        count = write_set(store, spec, encoded, overwrite, partial(replacing.begin, document))
         new = names_of_shards(store, spec)
     else:
         files, new, there = SegmentFiles(store), set(), names_there(store)
         try:
             with taken_first(store, ((id, (data,)) for id, data in encoded), 1, wait=bool(there)) as values:
                 for id, (data,) in values:
+                    replacing.begin(document)
                     files.put(id, data)
                     new.add(files.key(id))
         except BaseException:
             take_back(store, new, there)
             raise
         count = len(new)
-    write_info(store, document)
-    remove_files(store, old - new)
+    replacing.end(document, new)
     return count
