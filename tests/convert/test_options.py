@@ -262,10 +262,11 @@ def test_a_planted_difference_is_found(target, tmp_path, monkeypatch):
         made = made if isinstance(made, zvcore.Array) else made[0]
         at = (17, 33, 5) if made.format == "zarr3" else (5, 33, 17)
         made[at] = made[at] + 1
-        original(self, *args)
+        return original(self, *args)
 
-    monkeypatch.setattr(Conversion, "_verify", planted)
-    report = zvcore.convert(tmp_path / "src", tmp_path / "dst", verify=True, **target)
+    with monkeypatch.context() as patch:
+        patch.setattr(Conversion, "_verify", planted)
+        report = zvcore.convert(tmp_path / "src", tmp_path / "dst", verify=True, **target)
     assert report.verified is False and not report.ok
     first = report.problems[0]
     assert "1 values" in first.what and "checksums" in first.what
@@ -274,6 +275,58 @@ def test_a_planted_difference_is_found(target, tmp_path, monkeypatch):
     # What is not the same as its source does not look as if it were.
     found = zvcore.verify(tmp_path / "dst")
     assert found.status == "unfinished" and "not what the source holds" in str(found)
+    # Run again, it writes what is wrong anew: without a comparison, too, nothing wrong passes for finished.
+    again = zvcore.convert(tmp_path / "src", tmp_path / "dst", **target)
+    assert again.ok and again.resumed == 0 and zvcore.verify(tmp_path / "dst").ok
+    made = zvcore.open(tmp_path / "dst")
+    made = made if isinstance(made, zvcore.Array) else made[0][..., 0]
+    assert np.array_equal(made[...], values if target["format"] == "zarr3" else values.T)
+
+
+def test_of_several_arrays_the_wrong_one_is_written_again_and_what_was_made_of_it(tmp_path, monkeypatch):
+    from zvcore.converting.conversion import Conversion
+
+    zvcore.open(tmp_path / "src", "w", format="n5").attrs["of"] = "two"
+    for name in ("a", "b"):
+        n5(tmp_path / "src" / name, volume())
+    original = Conversion._verify
+
+    def planted(self, *args):
+        with pytest.warns(UnfinishedConversionWarning):
+            zvcore.open(tmp_path / "dst/b", "r+")[3, 4, 5] ^= 1
+        return original(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Conversion, "_verify", planted)
+        assert not zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr3", verify=True).ok
+    again = zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr3")
+    assert (again.resumed, again.units) == (1, 2)
+    assert all(np.array_equal(zvcore.open(tmp_path / "dst")[name][...], volume()) for name in ("a", "b"))
+
+
+@pytest.mark.parametrize("again", [[{"part": (1, 2)}, {"part": (2, 2)}], [{}]], ids=str)
+def test_parts_whose_comparison_found_a_difference_are_all_done_again(again, tmp_path, monkeypatch):
+    from zvcore.converting.conversion import Conversion
+
+    n5(tmp_path / "src", volume())
+    options = {"format": "zarr3", "shards": False, "codec": "zstd", "memory": 1 << 16}
+    original = Conversion._verify
+
+    def planted(self, *args):
+        with pytest.warns(UnfinishedConversionWarning):
+            zvcore.open(tmp_path / "dst", "r+")[3, 4, 5] ^= 1
+        return original(self, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Conversion, "_verify", planted)
+        for number in (1, 2):
+            zvcore.convert(tmp_path / "src", tmp_path / "dst", part=(number, 2), verify=True, **options)
+    found = str(zvcore.verify(tmp_path / "dst"))
+    assert "not what the source holds" in found and "of 2 parts these are missing: 1-2/2" in found
+    for one in again:
+        zvcore.convert(tmp_path / "src", tmp_path / "dst", **one, **options)
+    assert zvcore.verify(tmp_path / "dst").ok
+    assert np.array_equal(zvcore.open(tmp_path / "dst")[...], volume())
 
 
 def test_progress_is_reported(tmp_path):

@@ -27,7 +27,7 @@ from zvcore.stores import LocalStore, MemoryStore
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from zvcore.converting.drafts import Draft
     from zvcore.converting.journal import Journal
@@ -206,9 +206,9 @@ class Conversion(ABC):
                 self._run_step(step, report, threads, client, tell)
         self.journal.flush()
         if verify:
-            self._verify(report, threads, client, progress)
-            if not report.verified:
-                self.journal.fail("what was written is not what the source holds")
+            wrong = self._verify(report, threads, client, progress)
+            if wrong:
+                self.journal.undo(self._steps_of(wrong), "what was written is not what the source holds")
                 return report
         if report.resumed or client is not None:
             self._clean()
@@ -266,22 +266,39 @@ class Conversion(ABC):
             step.name, report.copied, report.encoded, report.empty,
         )  # fmt: skip
 
-    def _verify(self, report: ConversionReport, threads: int | None, client: Any, progress: Any) -> None:
+    def _verify(
+        self, report: ConversionReport, threads: int | None, client: Any, progress: Any
+    ) -> list[Comparison | ComparingObjects]:
+        """Compare what was written with what it was made of: those of the comparisons that found a difference."""
         comparisons: list[Comparison | ComparingObjects] = [
             Comparison(view, target, name, self.memory) for name, view, target in self.made.pairs
         ]
         comparisons.extend(map(ComparingObjects, self.made.beside))
         wanted = [one.units for one in comparisons]
         total = sum(map(len, wanted))
-        report.verified = True
+        wrong: list[Comparison | ComparingObjects] = []
         with shown(progress, total, "verifying") as tell:
             for comparison, units in zip(comparisons, wanted, strict=True):
                 parts = Parts((units[ordinal] for ordinal in range(len(units))), len(units), self.memory)
                 for _, problems in run_units(comparison, parts, threads=threads, client=client):
                     report.tell(*problems)
-                    report.verified = report.verified and not problems
+                    if problems and comparison not in wrong:
+                        wrong.append(comparison)
                     tell(1)
+        report.verified = not wrong
         report.count("parts compared", total)
+        return wrong
+
+    def _steps_of(self, wrong: Sequence[Comparison | ComparingObjects]) -> list[str]:
+        """The steps that have written what is wrong, and those that may have read it."""
+        arrays = [one.target for one in wrong if isinstance(one, Comparison)]
+        objects = [one.copying for one in wrong if isinstance(one, ComparingObjects)]
+        found: list[str] = []
+        for step in self.made.steps:
+            writes = any(one is array for one in step.work.targets for array in arrays)
+            if writes or any(step.work is one for one in objects) or (step.follows and found):
+                found.append(step.name)
+        return found
 
     def _clean(self) -> None:
         """Remove what processes that were killed have left beside their objects."""

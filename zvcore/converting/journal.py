@@ -133,6 +133,15 @@ class Journal:
         self._failed = why[:_WORDS]
         self.flush()
 
+    def undo(self, steps: Sequence[str], why: str) -> None:
+        """What these steps have written is not what it should be: the next run writes it anew, compared or not."""
+        # Which part has done what of it is not known.
+        for step in [*self._done] if self.parts is not None else steps:
+            self._done.pop(step, None)
+        self.fail(why)
+        if self.parts is not None:
+            self._store.delete_prefix(FOLDER)
+
     def done(self, step: str) -> int:
         """How many units of a step are done."""
         return sum(stop - first for first, stop in self._done.get(step, []))
