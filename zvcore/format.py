@@ -280,6 +280,10 @@ class Format(ABC):
         taken = self.exchange().placing.intersection(node.attrs)
         return Image("", [Level("", node, self.read_axes(node), taken)])
 
+    def untold(self, node: Any) -> Sequence[str]:
+        """What a group that is no image holds besides attributes and members, in words, for conversions to tell."""
+        return ()
+
     def described_levels(self, attributes: Mapping[str, Any]) -> list[tuple[str, Axes]]:
         """(path, axes) of the levels that the attributes of a group describe, for callers that show only those."""
         return []

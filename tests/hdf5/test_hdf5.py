@@ -130,12 +130,34 @@ def test_nothing_is_read_of_other_files(tmp_path: Path) -> None:
         layout[...] = h5py.VirtualSource(str(tmp_path / "other.h5"), "a", VALUES.shape)
         file.create_virtual_dataset("virtual", layout)
     root = zvcore.open(tmp_path / "a.h5")
-    assert "link" not in list(root)
-    for name in ("raw", "virtual"):
-        with pytest.raises(UnsupportedError, match="other files"):
+    for name in ("raw", "virtual", "link"):
+        assert name in root and name in list(root)
+        with pytest.raises(UnsupportedError, match="other file"):
             root[name]
     with pytest.raises(UnsupportedError, match="another file"):
         zvcore.open(f"{tmp_path}/a.h5:/link")
+
+
+def test_what_a_group_holds_besides_arrays_and_is_not_carried_is_told(tmp_path: Path) -> None:
+    """A link into another file is refused, or told, as arrays are that cannot be converted: it was left out unsaid."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["a"] = VALUES
+        file["deep/link"] = h5py.ExternalLink("other.h5", "/a")
+        file["soft"] = h5py.SoftLink("/a")
+        file["nowhere"] = h5py.SoftLink("/none")
+        file["type"] = np.dtype("f4")
+        file["deep"].attrs["turns"] = 1 + 2j
+    with pytest.raises(UnsupportedError, match="deep/link"):
+        zvcore.convert(tmp_path / "a.h5", tmp_path / "refused", format="zarr3")
+    with pytest.raises(UnsupportedError, match="deep/link"):
+        zvcore.references(tmp_path / "a.h5")
+    for format in ("zarr3", "n5"):
+        made = zvcore.convert(tmp_path / "a.h5", tmp_path / format, format=format, skip_unsupported=True)
+        assert {(loss.where, loss.what.split(" is not known")[0].split(":")[0]) for loss in made.losses} == {
+            ("", "the link 'soft' to '/a'"), ("", "the link 'nowhere' to '/none'"), ("", "the named data type 'type'"),
+            ("deep", "the attribute 'turns'"), ("deep/link", "it cannot be converted"),
+        }  # fmt: skip
+        assert list(zvcore.open(tmp_path / format)) == ["a", "deep"]
 
 
 def test_groups_that_lie_in_themselves_end(tmp_path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from zvcore.array import Array
 from zvcore.documents.values import as_json
-from zvcore.errors import MetadataError, NotFoundError
+from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
 from zvcore.format import get_format
 from zvcore.group import Group, member_path
 from zvcore.images import Axis, Image, Level
@@ -122,6 +123,7 @@ class BorrowedGroup(Group):
     """What a file holds by names, opened when it is looked up: arrays, or groups of them.
 
     image  what it shows, where its members are the levels of one image
+    untold what else it holds that no group here can say, in words
     """
 
     read_only = True
@@ -133,10 +135,12 @@ class BorrowedGroup(Group):
         members: Mapping[str, Callable[[], Node]],
         attrs: Mapping[str, Any] | None = None,
         image: Callable[[BorrowedGroup], Image] | None = None,
+        untold: Sequence[str] = (),
     ) -> None:
         self.format = format
         self.store = store
         self.attrs = attrs if isinstance(attrs, Facts) else Facts(attrs)
+        self.untold = (*(f"the attribute {name!r}" for name in self.attrs.untold), *untold)
         self._members = members
         self._image = image
         if image is not None:
@@ -161,7 +165,13 @@ class BorrowedGroup(Group):
             self[str(path)]
         except (KeyError, TypeError, IndexError):
             return False
+        except UnsupportedError:
+            # It is there, and only cannot be read.
+            return True
         return True
 
     def read_image(self) -> Image | None:
-        return None if self._image is None else self._image(self)
+        if self._image is None:
+            return None
+        found = self._image(self)
+        return replace(found, untold=(*found.untold, *self.untold))

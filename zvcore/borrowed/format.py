@@ -9,6 +9,8 @@ from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
 from zvcore.format import Format
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from zvcore.array import Array
     from zvcore.errors import ZvcoreError
     from zvcore.exchange import Exchange
@@ -82,6 +84,11 @@ class ReadOnlyFormat(Format):
         from zvcore.borrowed.array import BorrowedArray, BorrowedGroup
 
         return node.read_image() if isinstance(node, BorrowedArray | BorrowedGroup) else None
+
+    def untold(self, node: Any) -> Sequence[str]:
+        from zvcore.borrowed.array import BorrowedGroup
+
+        return node.untold if isinstance(node, BorrowedGroup) else ()
 
     def exchange(self) -> Exchange:
         from zvcore.borrowed.exchange import BorrowedExchange

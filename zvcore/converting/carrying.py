@@ -67,7 +67,8 @@ class Carrying:
             kept = self._kept(folder.path, own, foreign=False, of_group=True)
             return kept if self.target.ome_version is None else with_version(kept, self.target.ome_version)
         words = self.source.words(folder.attrs)
-        kept = self._kept(folder.path, self._rest(folder.path, folder.attrs, words.taken), of_group=True)
+        own = self._rest(folder.path, folder.attrs, words.taken, folder.untold)
+        kept = self._kept(folder.path, own, of_group=True)
         if self.target.ome_version is not None:
             return {**kept, **attributes_of(words.members, self.target.ome_version)}
         for word in words.members:
@@ -79,6 +80,8 @@ class Carrying:
         self._other_members(folder.path, folder.attrs)
         for name in self.source.user_attributes(folder.attrs):
             self.draft.lose(folder.path, f"the attribute {name!r} of a group has no place in {self.draft.format.title}")
+        for what in folder.untold:
+            self.draft.lose(folder.path, f"{what} is not known, and is not carried")
 
     def image(self, node: Pyramid, names: Sequence[str], axes: Sequence[Axes], method: str | None) -> Described:
         """What becomes of an image, with the attributes of its group."""

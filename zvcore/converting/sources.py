@@ -46,8 +46,11 @@ class Pyramid(Image):
 
 @dataclass
 class Folder:
+    """A group. `untold`: what it holds that is not understood."""
+
     path: str
     attrs: Mapping[str, Any]
+    untold: Sequence[str] = ()
 
 
 @dataclass
@@ -135,8 +138,10 @@ def _nodes(source: Any, failed: dict[str, ZvcoreError] | None) -> Iterator[Node]
         levels = {below + level.path for level in image.levels} if image is not None else set()
         if image is not None and not (levels and levels <= taken):
             yield Pyramid(**{**vars(image), "path": path})
-        elif image is None and (node.attrs or not any(one.startswith(below) for one in taken)):
-            yield Folder(path, node.attrs)
+        elif image is None:
+            untold = get_format(node.format).untold(node)
+            if node.attrs or untold or not any(one.startswith(below) for one in taken):
+                yield Folder(path, node.attrs, untold)
         taken |= levels
         names = list(node.children())
         folders, objects = get_format(node.format).exchange().beside(node, names)

@@ -7,7 +7,7 @@ from typing import Any
 from zvcore.borrowed.file import library
 from zvcore.errors import UnsupportedError
 
-__all__ = ["child", "inner"]
+__all__ = ["child", "inner", "members_of"]
 
 # Soft links on the way to one thing, as many as the library of HDF5 follows, and parts of a path.
 _MOST_LINKS, _DEEPEST = 16, 64
@@ -25,6 +25,25 @@ def inner(group: Any, path: str) -> Any:
         if here is None:
             return None
     return here
+
+
+def members_of(group: Any) -> tuple[list[str], list[str]]:
+    """(the names of its groups and data sets, in words what else it holds).
+
+    A link into another file has a name among the first: whoever looks it up learns why it is not followed. Soft links
+    are other names of what is there, or lead in circles.
+    """
+    h5py = library("h5py", "hdf5", "HDF5")
+    names, others = [], []
+    for name in group:
+        link = group.get(name, getlink=True)
+        if isinstance(link, h5py.SoftLink):
+            others.append(f"the link {name!r} to {link.path!r}")
+        elif isinstance(link, h5py.HardLink) and group.get(name, getclass=True) is h5py.Datatype:
+            others.append(f"the named data type {name!r}")
+        else:
+            names.append(name)
+    return names, others
 
 
 def child(group: Any, name: str, where: str) -> Any:

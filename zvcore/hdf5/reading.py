@@ -15,7 +15,7 @@ from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.hdf5.chunks import stored_layout
 from zvcore.hdf5.imaris import imaris_image
-from zvcore.hdf5.links import child
+from zvcore.hdf5.links import child, members_of
 from zvcore.hdf5.pyramids import image_of
 from zvcore.stores.single_file import SingleFileStore
 
@@ -74,14 +74,11 @@ def _node(file: Any, place: SingleFileStore) -> Node:
 
 
 def _group(file: Any, group: Any, place: SingleFileStore) -> BorrowedGroup:
-    h5py = library("h5py", "hdf5", _TITLE)
-    members: dict[str, Callable[[], Node]] = {}
-    for name in group:
-        link = group.get(name, getlink=True)
-        # Soft links are other names of what is there, or lead in circles.
-        if isinstance(link, h5py.HardLink) and group.get(name, getclass=True) is not h5py.Datatype:
-            members[name] = partial(_node, file, place.within(f"{place.inside}/{name}"))
-    return BorrowedGroup(_FORMAT, place, members, attributes_of(group), image_of(group))
+    names, others = members_of(group)
+    members: dict[str, Callable[[], Node]] = {
+        name: partial(_node, file, place.within(f"{place.inside}/{name}")) for name in names
+    }
+    return BorrowedGroup(_FORMAT, place, members, attributes_of(group), image_of(group), untold=others)
 
 
 def _array(dataset: Any, place: SingleFileStore) -> BorrowedArray:
