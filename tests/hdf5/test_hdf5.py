@@ -160,6 +160,36 @@ def test_what_a_group_holds_besides_arrays_and_is_not_carried_is_told(tmp_path: 
         assert list(zvcore.open(tmp_path / format)) == ["a", "deep"]
 
 
+def test_attributes_and_names_of_axes_are_carried_or_told(tmp_path: Path) -> None:
+    """CLASS and NAME were taken for words about scales, texts that are none were bent, names of scales were dropped."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        for name, said in (("x", "x"), ("y", "north"), ("z", "")):
+            file[name] = np.arange(4.0)
+            file[name].make_scale(said)
+        file["t"] = np.zeros(4)
+        file["t"].make_scale("This is a netCDF dimension but not a netCDF variable         4")
+        values = file.create_dataset("values", data=np.zeros((4, 4, 4, 4)))
+        for axis, name in enumerate("tzyx"):
+            values.dims[axis].attach_scale(file[name])
+        values.dims[1].label = "depth"
+        values.dims[2].attach_scale(file["x"])
+        values.attrs.update(CLASS="IMAGE", NAME="mine", text=np.bytes_("µ".encode()), bent=np.bytes_(b"\xb5m"))
+        values.attrs["records"] = np.array([(1, 2.5)], [("a", "i4"), ("b", "f8")])
+        kind = h5py.enum_dtype({"in": 0, "out": 1}, basetype="u1")
+        file["states"] = np.array([0, 1], kind)
+    made = zvcore.convert(tmp_path / "a.h5", tmp_path / "a.zarr", format="zarr3")
+    found = dict(zvcore.open(tmp_path / "a.zarr").items())
+    assert found["values"].dimension_names == (None, "depth", "north", "x")
+    assert [found[name].dimension_names for name in "xyzt"] == [("x",), ("north",), ("z",), None]
+    records = [{"a": 1, "b": 2.5}]
+    assert found["values"].attrs == {"CLASS": "IMAGE", "NAME": "mine", "text": "µ", "records": records}
+    assert {(loss.where, loss.what.split(" is not known")[0]) for loss in made.losses} == {
+        ("values", "the attribute 'bent'"), ("values", "a scale without a name of axis 0"),
+        ("values", "a scale without a name of axis 1"), ("values", "the scale 'x' of axis 2"),
+        ("states", "what the values of an enumeration are called"),
+    }  # fmt: skip
+
+
 def test_groups_that_lie_in_themselves_end(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         group = file.create_group("a")

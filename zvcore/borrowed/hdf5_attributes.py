@@ -12,10 +12,15 @@ from zvcore.images.axes import numbers
 if TYPE_CHECKING:
     from zvcore.images import Axes
 
-__all__ = ["attributes_of", "axes_of"]
+__all__ = ["attributes_of", "axes_of", "untold_of"]
 
 # How dimension scales are stored: references, which say nothing elsewhere.
-_SCALES = ("DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "DIMENSION_LABELS", "_Netcdf4Dimid")
+_SCALES = ("DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid")
+# What is said of a scale itself. Without that class, these are attributes like others.
+_CLASS, _SCALE_CLASS, _NAME = "CLASS", "DIMENSION_SCALE", "NAME"
+# The name that netCDF gives to scales without values.
+_NAMELESS = "This is a netCDF dimension but not a netCDF variable"
+_ERRORS = (OSError, TypeError, ValueError, KeyError, RuntimeError, AttributeError)
 # In micrometers, from the slowest axis on, as ilastik and others have it.
 _SIZES = "element_size_um"
 
@@ -32,26 +37,82 @@ def attributes_of(node: Any) -> dict[str, Any]:
             continue
         try:
             found[name] = _plain(node.attrs[name])
-        except (OSError, TypeError, ValueError, KeyError, RuntimeError):
+        except _ERRORS:
             found[name] = Unreadable()
+    if found.get(_CLASS) == _SCALE_CLASS:
+        found = {name: value for name, value in found.items() if name not in (_CLASS, _NAME)}
     return found
 
 
 def _plain(value: Any) -> Any:
+    """Bytes as the text that they are (a ValueError if they are none), records with the names of their fields."""
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        return value.decode("utf-8")
+    if isinstance(value, np.void) and value.dtype.names:
+        return {name: _plain(value[name]) for name in value.dtype.names}
+    if isinstance(value, np.ndarray) and value.dtype.names:
+        return [_plain(one) for one in value] if value.ndim else _plain(value[()])
     if isinstance(value, np.ndarray) and value.dtype.kind in "SO":
         return [_plain(one) for one in value.tolist()] if value.ndim else _plain(value.item())
     return value
 
 
-def axes_of(dataset: Any, attributes: dict[str, Any]) -> Axes:
-    """The axes by their labels and by the sizes of voxels, as far as somebody said them."""
-    rank = len(dataset.shape)
+def untold_of(dataset: Any) -> tuple[str, ...]:
+    """What a data set says besides its attributes and axes, in words."""
+    found = []
+    for axis, (label, scales) in enumerate(_named(dataset)):
+        name = _name(label, scales)
+        found += [f"the scale {scale!r} of axis {axis}" for scale in scales if scale not in ("", name)]
+        if "" in scales:
+            found.append(f"a scale without a name of axis {axis}")
+    kind = dataset.dtype
+    fields = {name: kind[name] for name in kind.names or ()}
+    for name, one in fields.items() or [("", kind)]:
+        if (one.metadata or {}).get("enum"):
+            found.append(f"what the values of an enumeration{' in ' + name if name else ''} are called")
+    return tuple(found)
+
+
+def _named(dataset: Any) -> list[tuple[str, list[str]]]:
+    """(label, names of scales) of each axis, "" for none. A scale's only axis is called as it is itself.
+
+    Names are what scales say: the library searches all of a file for the path of one.
+    """
+    found = []
+    for axis in range(len(dataset.shape)):
+        try:
+            here = dataset.dims[axis]
+            label, scales = here.label or "", [str(name) for name in here.keys()]  # noqa: SIM118
+        except _ERRORS:
+            label, scales = "", []
+        found.append((label, ["" if name.startswith(_NAMELESS) else name for name in scales]))
+    if len(found) == 1 and not found[0][1] and _is_scale(dataset):
+        own = str(dataset.name or "").rpartition("/")[2]
+        try:
+            said = _plain(dataset.attrs.get(_NAME, b""))
+        except _ERRORS:
+            said = ""
+        if not isinstance(said, str) or not said.startswith(_NAMELESS):
+            found[0] = found[0][0], [said if isinstance(said, str) and said else own]
+    return found
+
+
+def _is_scale(dataset: Any) -> bool:
     try:
-        names = [dataset.dims[axis].label or None for axis in range(rank)]
-    except (OSError, TypeError, ValueError, AttributeError, RuntimeError):
-        names = [None] * rank
+        return bool(_plain(dataset.attrs.get(_CLASS, b"")) == _SCALE_CLASS)
+    except _ERRORS:
+        return False
+
+
+def _name(label: str, scales: list[str]) -> str | None:
+    """What an axis is called: as its label says, or its first scale."""
+    return label or (scales[0] if scales else None) or None
+
+
+def axes_of(dataset: Any, attributes: dict[str, Any]) -> Axes:
+    """The axes by their labels, or scales, and by the sizes of voxels, as far as somebody said them."""
+    rank = len(dataset.shape)
+    names = [_name(label, scales) for label, scales in _named(dataset)]
     said = attributes.get(_SIZES)
     count = min(3, rank)
     sizes = numbers(said.tolist() if isinstance(said, np.ndarray) else said, count)

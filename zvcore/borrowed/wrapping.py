@@ -140,10 +140,12 @@ def _dask(given: Any) -> Told:
 
 
 def _h5py(given: Any) -> Told:
-    from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of
+    from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of, untold_of
 
     attrs = attributes_of(given)
-    return Told(lambda region: given[region], given.chunks, attrs=attrs, axes=axes_of(given, attrs))
+    return Told(
+        lambda region: given[region], given.chunks, attrs=attrs, axes=axes_of(given, attrs), untold=untold_of(given)
+    )
 
 
 def _zarr(given: Any) -> Told:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from zvcore.borrowed.array import BorrowedArray, BorrowedGroup, reopened_blocks
 from zvcore.borrowed.blocks import BlockLayout, block_shape
 from zvcore.borrowed.file import library, readable, reading
-from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of
+from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of, untold_of
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.hdf5.chunks import stored_layout
 from zvcore.hdf5.imaris import imaris_image
@@ -92,8 +92,9 @@ def _array(dataset: Any, place: SingleFileStore) -> BorrowedArray:
         layout = BlockLayout(place.root, blocks, block_shape(blocks.shape, blocks.dtype.itemsize, dataset.chunks))
     attrs = attributes_of(dataset)
     return BorrowedArray(
-        layout, format=_FORMAT, store=place, attrs=attrs, axes=axes_of(dataset, attrs), whole=dataset.chunks
-    )
+        layout, format=_FORMAT, store=place, attrs=attrs, axes=axes_of(dataset, attrs), whole=dataset.chunks,
+        untold=untold_of(dataset),
+    )  # fmt: skip
 
 
 class DatasetBlocks:
