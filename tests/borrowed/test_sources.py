@@ -131,6 +131,21 @@ def test_any_array_fills_a_new_one_with_the_same_axes(source: Any, tmp_path: Pat
     assert np.array_equal(found[0][..., 0] if format == "precomputed" else found[...], VALUES)
 
 
+@pytest.mark.parametrize("text", [np.array(b"a", "S3"), np.array("", "U3"), np.array(b"abc", "S3")])
+def test_a_single_text_that_is_shorter_than_its_type_is_read(text: Any, tmp_path: Path) -> None:
+    """numpy and h5py give it as a text of its own length, which was told to be corrupt."""
+    h5py = pytest.importorskip("h5py")
+    sources: list[Any] = [text]
+    if text.dtype.kind == "S":
+        with h5py.File(tmp_path / "a.h5", "w") as file:
+            file.create_dataset("a", data=text)
+        sources += [f"{tmp_path}/a.h5:/a", h5py.File(tmp_path / "a.h5")["a"]]
+    for source in sources:
+        zvcore.convert(source, tmp_path / "a.zarr", format="zarr3", overwrite=True, verify=True)
+        found = zvcore.open(tmp_path / "a.zarr")
+        assert found.dtype == text.dtype and found[()] == text[()]
+
+
 def test_parts_of_any_array_are_read_as_numpy_reads_them(source: Any) -> None:
     array = as_array(source)
     assert array.shape == VALUES.shape and array.dtype == VALUES.dtype
