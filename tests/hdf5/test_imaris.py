@@ -63,6 +63,20 @@ def test_a_file_is_one_image_with_axes_of_time_and_channels(path: Path) -> None:
     assert zvcore.verify(path).ok
 
 
+def test_what_a_file_says_besides_the_image_is_told(path: Path, tmp_path: Path) -> None:
+    assert not zvcore.plan(path, tmp_path / "out", format="zarr3").losses
+    with h5py.File(path, "r+") as file:
+        file["DataSetInfo/Image"].attrs["RecordingDate"] = letters("2020")
+        file["DataSetInfo/Channel 1"].attrs["LSMExcitationWavelength"] = letters("488")
+        file.create_group("DataSetInfo/TimeInfo").attrs["TimePoint1"] = letters("2020-01-01 00:00:00.000")
+        file.create_group("Scene8/Content")
+    told = zvcore.plan(path, tmp_path / "out", format="zarr3").losses
+    assert [one.what.partition(" is not known")[0] for one in told] == [
+        "what DataSetInfo/Channel 1 says of LSMExcitationWavelength", "what DataSetInfo/Image says of RecordingDate",
+        "what DataSetInfo/TimeInfo says of TimePoint1", "what lies in 'Scene8'",
+    ]  # fmt: skip
+
+
 def test_sizes_places_and_channels_go_along(path: Path, tmp_path: Path) -> None:
     report = zvcore.convert(path, tmp_path / "out", format="zarr3", verify=True)
     assert report.ok and report.encoded == 0 and report.copied

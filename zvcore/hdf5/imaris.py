@@ -28,6 +28,16 @@ __all__ = ["imaris_image"]
 
 _FORMAT, _TITLE = "hdf5", "Imaris"
 _SPATIAL = "ZYX"
+_ABOUT = "DataSetInfo"
+# What is understood of what the groups in it say; sizes of images stand with the data, too.
+_UNDERSTOOD = {
+    "Image": {"Name", "Unit", *"XYZ", *(f"Ext{which}{axis}" for which in ("Min", "Max") for axis in range(3))},
+    "Channel": {"Name", "Color"},
+}
+# How many attributes of a group are named.
+_NAMED = 8
+# Beside the image: pictures and histograms are made of it, everything else is more than it.
+_OF_THE_IMAGE = ("DataSet", _ABOUT, "Thumbnail")
 
 
 def imaris_image(file: Any, place: SingleFileStore, open_at: Callable[[SingleFileStore], Any]) -> BorrowedGroup | None:
@@ -36,7 +46,7 @@ def imaris_image(file: Any, place: SingleFileStore, open_at: Callable[[SingleFil
     Its groups and data sets have their names all the same: `x.ims:/DataSet/...`.
     """
     with reading(place.root, _TITLE):
-        if inner(file, "DataSet/ResolutionLevel 0") is None or inner(file, "DataSetInfo") is None:
+        if inner(file, "DataSet/ResolutionLevel 0") is None or inner(file, _ABOUT) is None:
             return None
     return _Imaris(file, place, open_at).group()
 
@@ -71,7 +81,7 @@ class _Imaris:
 
     def _placed(self) -> tuple[list[float | None], list[float], str | None]:
         """(sizes of voxels of the finest level, where it begins, unit)."""
-        about = inner(self.file, "DataSetInfo/Image")
+        about = inner(self.file, f"{_ABOUT}/Image")
         attrs = {} if about is None else about.attrs
         sizes: list[float | None] = []
         origin = []
@@ -85,7 +95,21 @@ class _Imaris:
 
     def group(self) -> BorrowedGroup:
         members = {str(level): partial(self._level, level) for level in range(len(self.shapes))}
-        return BorrowedGroup(_FORMAT, self.place, members, image=self._image)
+        with reading(self.place.root, _TITLE):
+            untold = self._untold()
+        return BorrowedGroup(_FORMAT, self.place, members, image=self._image, untold=untold)
+
+    def _untold(self) -> list[str]:
+        """What the file says besides the image, in words."""
+        about = inner(self.file, _ABOUT)
+        found = []
+        for name in about if hasattr(about, "keys") else ():
+            one = inner(about, name)
+            understood = _UNDERSTOOD.get(re.sub(" [0-9]+$", "", name), set())
+            said = sorted(str(each) for each in getattr(one, "attrs", ()) if each not in understood)
+            if said:
+                found.append(f"what {_ABOUT}/{name} says of {_listed(said)}")
+        return found + [f"what lies in {name!r}" for name in self.file if name not in _OF_THE_IMAGE]
 
     def _axes(self, level: int) -> Axes:
         spatial = []
@@ -121,13 +145,13 @@ class _Imaris:
         levels = [Level(name, node[name], self._axes(int(name))) for name in node]
         with reading(self.place.root, _TITLE):
             channels = [self._channel(number) for number in range(self.channels)]
-            about = inner(self.file, "DataSetInfo/Image")
+            about = inner(self.file, f"{_ABOUT}/Image")
             name = _text(about.attrs.get("Name")) if about is not None else ""
         words = {"omero": {"channels": channels}} if any(one["label"] for one in channels) else {}
         return Image("", levels, name=name or None, convention=_TITLE, words=words)
 
     def _channel(self, number: int) -> dict[str, Any]:
-        about = inner(self.file, f"DataSetInfo/Channel {number}")
+        about = inner(self.file, f"{_ABOUT}/Channel {number}")
         attrs: Any = {} if about is None else about.attrs
         found = [float(one) for one in re.findall(r"[0-9.]+", _text(attrs.get("Color"))) if _number(one) is not None]
         rgb = found if len(found) == 3 and all(0 <= one <= 1 for one in found) else [1.0, 1.0, 1.0]
@@ -140,6 +164,11 @@ def _counted(group: Any, name: str) -> int:
     while inner(group, f"{name} {count}") is not None:
         count += 1
     return count
+
+
+def _listed(names: list[str]) -> str:
+    """Names in words, the first of them."""
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _text(value: Any) -> str:
