@@ -103,7 +103,7 @@ def test_chunks_that_leave_out_filters_are_read_in_every_channel(path: Path, mas
     assert np.array_equal(zvcore.open(path)["0"][...], VALUES)
 
 
-@pytest.mark.parametrize("what", ["shape", "missing", "size", "none"])
+@pytest.mark.parametrize("what", ["shape", "missing", "channel", "size", "none"])
 def test_a_file_that_lies_is_an_error_of_zvcore(path: Path, what: str) -> None:
     with h5py.File(path, "r+") as file:
         name = "DataSet/ResolutionLevel 0/TimePoint 1/Channel 1/Data"
@@ -112,6 +112,8 @@ def test_a_file_that_lies_is_an_error_of_zvcore(path: Path, what: str) -> None:
             file.create_dataset(name, shape=(8, 8, 8), dtype="u2", chunks=(8, 8, 8))
         elif what == "missing":
             del file[name]
+        elif what == "channel":  # it was read as zeros
+            del file["DataSet/ResolutionLevel 0/TimePoint 1/Channel 1"]
         elif what == "size":
             group = file["DataSet/ResolutionLevel 0/TimePoint 0/Channel 0"]
             group.attrs["ImageSizeX"] = letters("99999999999999999999")

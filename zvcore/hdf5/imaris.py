@@ -125,19 +125,19 @@ class _Imaris:
     def _level(self, level: int) -> BorrowedArray:
         members = Members((self.times, self.channels), partial(self._member, level))
         first = members[0]
-        if first is None:
-            raise NotFoundError("the first channel of a level is missing", key=f"{self.place.root}:/{level}")
+        assert first is not None
         layout = stacked_layout(self.place.root, members, first, shape=self.shapes[level])
         whole = (1, 1, *getattr(first, "whole", first.chunks))
         return BorrowedArray(
             layout, format=_FORMAT, store=self.place.within(str(level)), axes=self._axes(level), whole=whole
         )
 
-    def _member(self, level: int, number: int) -> Array | None:
+    def _member(self, level: int, number: int) -> Array:
         path = self._path(level, *divmod(number, self.channels))
         with reading(self.place.root, _TITLE):
             if inner(self.file, path) is None:
-                return None
+                # Nothing in these files says that something is left out.
+                raise CorruptDataError("a channel of a time point is not in the file", key=f"{self.place.root}:/{path}")
         found: Array = self.open_at(self.place.within(f"{path}/Data"))
         return found
 
