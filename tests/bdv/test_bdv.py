@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -164,6 +165,41 @@ def test_what_an_image_of_these_axes_cannot_say_is_lost_by_name(path: Path, tmp_
     assert "affine transform of setup 0, setup 1" in told and "1 views are missing" in told
     scale = validated(tmp_path / "out")["multiscales"][0]["datasets"][0]["coordinateTransformations"][0]["scale"]
     assert scale == [1, 1, 0.5, 0.2, 0.1]
+
+
+@pytest.mark.parametrize("loader", ["bdv.n5", "bdv.hdf5"])
+@pytest.mark.parametrize("said", ["", '<MissingView timepoint="1" setup="1"/>'])
+def test_a_view_that_is_not_stored_reads_as_zeros_and_is_told(
+    path: Path, tmp_path: Path, loader: str, said: str
+) -> None:
+    """Also where the XML does not call it missing. Of HDF5 with chunks, it could not be read alone."""
+    path.write_text(xml_of(missing=said, loader=loader, name="raw.n5" if loader == "bdv.n5" else "raw.h5"))
+    if loader == "bdv.n5":
+        shutil.rmtree(tmp_path / "raw.n5/setup1/timepoint1")
+    else:
+        h5py = pytest.importorskip("h5py")
+        with h5py.File(tmp_path / "raw.h5", "w") as file:
+            for setup in range(2):
+                file[f"s{setup:02}/resolutions"] = [[1.0, 1, 1]]
+                for time in {0, 1, 2} - ({1} if setup else set()):
+                    values = VALUES[time, setup].view("i2")
+                    file.create_dataset(f"t{time:05}/s{setup:02}/0/cells", data=values, chunks=(8, 16, 16))
+    array = zvcore.open(path)["s0"]
+    assert np.array_equal(array[1, 0], VALUES[1, 0]) and np.array_equal(array[2, 1], VALUES[2, 1])
+    assert (
+        array[1, 1].shape == VALUES.shape[2:] and not array[1, 1].any() and array.vindex[[1], [1], [2], [3], [4]] == 0
+    )
+    report = zvcore.convert(path, tmp_path / "out", format="zarr3")
+    assert "1 views are missing" in " ".join(map(str, report.losses))
+    verified = zvcore.verify(path)
+    assert verified.ok and ["not stored" in one.what for one in verified.problems] == [True] * (not said)
+
+
+def test_a_setup_of_which_nothing_is_stored_is_told(path: Path, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path / "raw.n5/setup1")
+    assert zvcore.open(path)["s0"].shape[:2] == (3, 1)
+    assert "the setup 1" in " ".join(map(str, zvcore.plan(path, tmp_path / "out", format="zarr3").losses))
+    assert len(zvcore.verify(path).problems) == 3
 
 
 def test_setups_that_are_not_alike_are_images_of_their_own(path: Path, tmp_path: Path) -> None:

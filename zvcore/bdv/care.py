@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.bdv.reading import document_of, read_spim_data
+from zvcore.bdv.reading import absent_views, document_of, read_spim_data
 from zvcore.bdv.spim_data import LOADERS
 from zvcore.borrowed.care import ReadingCare, arrays_in
 from zvcore.errors import ZvcoreError
 from zvcore.format import get_format
-from zvcore.report import Problem, Report
+from zvcore.report import Problem, Report, What
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
@@ -37,6 +37,10 @@ class BdvCare(ReadingCare):
             data = read_spim_data(store)
             for _path, _array in arrays_in(self.format.open(store), report):
                 report.count("arrays")
+            folder, _ = document_of(store)
+            for time, setup in absent_views(folder, data, [one.id for one in data.setups]):
+                what = f"time point {time} of setup {setup} is not stored, and the XML does not say that it is missing"
+                report.add(key, what, fatal=False, kind=What.MISSING)
             inside = _values_of(store, data.path, data.loader)
             below = [one.removeprefix(f"{data.path}/") for one in only or () if one.startswith(f"{data.path}/")]
             if only is None or below:

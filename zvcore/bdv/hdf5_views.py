@@ -22,9 +22,20 @@ if TYPE_CHECKING:
     from zvcore.images import Axes
     from zvcore.stores import Store
 
-__all__ = ["hdf5_levels"]
+__all__ = ["hdf5_levels", "views_in_hdf5"]
 
 _MOST_LEVELS = 64
+
+
+def views_in_hdf5(store: Store, data: SpimData, setups: Sequence[int]) -> set[tuple[int, int]]:
+    """The (time point, setup) of these setups that are stored."""
+    file = _opened(_file(store, data.path))
+    views = ((time, setup) for time in data.time_points for setup in setups)
+    return {(time, setup) for time, setup in views if file is not None and _cells(time, setup, 0) in file}
+
+
+def _cells(time: int, setup: int, level: int) -> str:
+    return f"t{time:05}/s{setup:02}/{level}/cells"
 
 
 def hdf5_levels(store: Store, data: SpimData, setup: Setup) -> Views | None:
@@ -64,7 +75,7 @@ def _opened(place: SingleFileStore) -> Any:
 
 
 def _array(file: SingleFileStore, time: int, setup: int, level: int) -> Array | None:
-    found = _opened(file.within(f"t{time:05}/s{setup:02}/{level}/cells"))
+    found = _opened(file.within(_cells(time, setup, level)))
     return found if isinstance(found, BorrowedArray) else None
 
 

@@ -22,10 +22,16 @@ if TYPE_CHECKING:
     from zvcore.images import Axes
     from zvcore.stores import Store
 
-__all__ = ["n5_levels"]
+__all__ = ["n5_levels", "views_in_n5"]
 
 _LEVEL = re.compile(r"s(0|[1-9][0-9]{0,2})")
 _AT_ONCE = 16
+
+
+def views_in_n5(store: Store, data: SpimData, setups: Sequence[int]) -> set[tuple[int, int]]:
+    """The (time point, setup) of these setups that are stored."""
+    there = {setup: set(store.list_dir(f"{data.path}/setup{setup}")[0]) for setup in setups}
+    return {(time, setup) for setup in setups for time in data.time_points if f"timepoint{time}" in there[setup]}
 
 
 def n5_levels(store: Store, data: SpimData, setup: Setup) -> Views | None:

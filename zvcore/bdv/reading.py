@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zvcore.bdv.hdf5_views import hdf5_levels
-from zvcore.bdv.n5_views import n5_levels
+from zvcore.bdv.hdf5_views import hdf5_levels, views_in_hdf5
+from zvcore.bdv.n5_views import n5_levels, views_in_n5
 from zvcore.bdv.spim_data import SpimData, parse_spim_data
 from zvcore.borrowed.array import BorrowedGroup
 from zvcore.documents.document import fetch
@@ -62,9 +62,11 @@ def _dataset(store: Store) -> BorrowedGroup:
     data = read_spim_data(store)
     levels_of = n5_levels if data.loader == "bdv.n5" else hdf5_levels
     groups: dict[Hashable, tuple[Views, list[Setup]]] = {}
+    empty: list[str] = []
     for setup in data.setups:
         views = levels_of(folder, data, setup)
         if views is None:
+            empty.append(f"the setup {setup.id}, of which nothing is stored")
             continue
         shown = _Shown(data, [setup])
         others = tuple(sorted((name, n) for name, n in setup.attributes.items() if name != _CHANNEL))
@@ -73,11 +75,19 @@ def _dataset(store: Store) -> BorrowedGroup:
     if not groups:
         raise NotFoundError("none of the setups has values", key=f"{folder.root}/{data.path}")
     if len(groups) == 1:
-        return _image_node(store, data, *next(iter(groups.values())))
+        return _image_node(store, data, *next(iter(groups.values())), empty)
     return BorrowedGroup("bdv", store, {
         f"setup{setups[0].id}": partial(_image_node, _within(store, f"setup{setups[0].id}"), data, views, setups)
         for views, setups in groups.values()
-    })  # fmt: skip
+    }, untold=empty)  # fmt: skip
+
+
+def absent_views(folder: Store, data: SpimData, setups: Sequence[int]) -> list[tuple[int, int]]:
+    """The (time point, setup) of these setups that are not stored, and that the XML does not call missing."""
+    views_in = views_in_n5 if data.loader == "bdv.n5" else views_in_hdf5
+    stored = views_in(folder, data, setups)
+    views = ((time, setup) for setup in setups for time in data.time_points)
+    return [one for one in views if one not in stored and one not in data.missing]
 
 
 def _within(store: Store, name: str) -> Store:
@@ -85,9 +95,12 @@ def _within(store: Store, name: str) -> Store:
     return store.within(f"{store.inside}/{name}") if isinstance(store, SingleFileStore) else store
 
 
-def _image_node(store: Store, data: SpimData, views: Views, setups: list[Setup]) -> BorrowedGroup:
+def _image_node(
+    store: Store, data: SpimData, views: Views, setups: list[Setup], untold: Sequence[str] = ()
+) -> BorrowedGroup:
     shown = _Shown(data, setups)
     ids = [one.id for one in setups]
+    folder, _ = document_of(store)
     members: dict[str, Callable[[], Node]] = {
         f"s{number}": partial(views.make, ids, number, shown.axes(factors), _within(store, f"s{number}"))
         for number, factors in enumerate(views.factors)
@@ -96,9 +109,9 @@ def _image_node(store: Store, data: SpimData, views: Views, setups: list[Setup])
     def image(node: BorrowedGroup) -> Image:
         levels = [Level(name, array := node[name], array.axes) for name in node]
         return Image("", levels, node.attrs, name=shown.name, convention="BigDataViewer", words=shown.words,
-                     untold=tuple(shown.untold()))  # fmt: skip
+                     untold=tuple(shown.untold(absent_views(folder, data, ids))))  # fmt: skip
 
-    return BorrowedGroup("bdv", store, members, image=image)
+    return BorrowedGroup("bdv", store, members, image=image, untold=untold)
 
 
 class _Shown:
@@ -157,8 +170,8 @@ class _Shown:
             return {}
         return {"omero": {"channels": [{"label": label or "", "color": "FFFFFF"} for label in labels]}}
 
-    def untold(self) -> list[str]:
-        """What of the XML has no place in an image of these axes."""
+    def untold(self, absent: Sequence[tuple[int, int]]) -> list[str]:
+        """What of the XML has no place in an image of these axes. `absent`: views that it does not call missing."""
         told = []
         called = ", ".join(f"setup {setup.id}" for setup in self.setups)
         if not self._only_places:
@@ -169,7 +182,7 @@ class _Shown:
         if list(points) != list(range(len(points))):
             told.append(f"the numbers of the time points ({points[0]} to {points[-1]})")
         ids = {setup.id for setup in self.setups}
-        missing = sum(1 for time, setup in self.data.missing if setup in ids)
+        missing = len(absent) + sum(1 for time, setup in self.data.missing if setup in ids)
         if missing:
             told.append(f"that {missing} views are missing, which read as zeros")
         told.extend(

@@ -90,7 +90,7 @@ class StackedLayout(Layout):
         axes = tuple(range(len(self.shape)))
         self.form = replace(first.form, shape=(1,) * self._rank + first.form.shape, dtype=dtype, axes=axes)
         self.fill_value = np.asarray(first.fill_value).astype(dtype)[()]
-        self._alike = _kind(first)
+        self._alike, self._any_key = _kind(first), first.key
         self.codecs = first.codecs
         # Members differ in which codecs their chunks leave out.
         self._chains = tuple(
@@ -149,13 +149,15 @@ class StackedLayout(Layout):
                 # What a file says of codecs that there are not means nothing.
                 chain[rows] = layout.skips[found.chain] & (len(self._chains) - 1)
         if not keys:
-            return Sources(keys=Keys.of([""]), key=key, offset=offset, length=length)
+            # Nothing is read of it; there has to be a name all the same.
+            return Sources(keys=Keys.of([self._any_key]), key=key, offset=offset, length=length)
         return Sources(keys=Keys.of(list(keys)), key=key, offset=offset, length=length, chain=chain, stamps=stamps)
 
 
 def _kind(layout: StoredLayout) -> tuple[Any, ...]:
     """What members must have in common."""
-    return layout.shape, layout.form, [codec.config() for codec in layout.codecs]
+    fill = np.asarray(layout.fill_value, layout.form.dtype).tobytes()
+    return layout.shape, layout.form, [codec.config() for codec in layout.codecs], fill
 
 
 class Parts:
