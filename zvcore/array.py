@@ -11,7 +11,7 @@ import numpy.typing as npt
 from zvcore import transfer
 from zvcore.boxes import box_of, count_of, slices
 from zvcore.cached import cached_property
-from zvcore.casting import as_dtype, in_native_order
+from zvcore.casting import as_dtype
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.selection import MOST_AXES, Selection
 from zvcore.engine.sources import ABSENT
@@ -319,13 +319,7 @@ class Array(Generic[Item]):
             result = transfer.empty(shape, self.dtype, "F" if self.order == "F" and not selection.is_points else "C")
             transfer.read(self._layout, selection, result, work)
             return result[()] if selection.is_item else result
-        target = np.asarray(out)
-        if target.shape != shape:
-            raise ValueError(f"out has shape {target.shape}, the region {shape}")
-        if self.dtype not in (target.dtype, in_native_order(target.dtype)):
-            raise ValueError(f"out has dtype {target.dtype}, the array {self.dtype}")
-        if not target.flags.writeable:
-            raise ValueError("out is read-only")
+        target = transfer.target(out, shape, self.dtype)
         if not target.dtype.isnative or (selection.is_points and not target.flags.c_contiguous):
             values = np.empty(shape, self.dtype)
             transfer.read(self._layout, selection, values, work)

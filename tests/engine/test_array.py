@@ -271,6 +271,26 @@ def test_reading_into_a_given_output(array):
             array.read(out=wrong)
 
 
+def test_an_output_that_is_no_memory_is_refused(array):
+    """numpy makes a new array of it: values went there, and what was given stayed as it was."""
+    array[...] = 7
+    for wrong in ([[0] * 53] * 37, array, NoMemory(np.zeros((37, 53), "u2"))):
+        with pytest.raises(TypeError, match="memory"):
+            array.read(out=wrong)
+    buffer = memoryview(bytearray(37 * 53 * 2)).cast("H", (37, 53))
+    assert array.read(out=buffer) is buffer and buffer[36, 52] == 7
+
+
+class NoMemory:
+    """As Dask has it: it copies though it is told not to."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values.copy()
+
+
 def test_zero_dimensions_and_zero_lengths():
     for per_shard in (None,):
         scalar = toy(MemoryStore(), (), (), "f8", per_shard, fill_value=1.5)

@@ -7,7 +7,7 @@ from zvcore.transfer.ordered import OrderedWriter
 from zvcore.transfer.outside import clear_cut_objects, remove_outside
 from zvcore.transfer.packing import Packing
 from zvcore.transfer.reading import read, read_blocks, read_decoded, read_encoded
-from zvcore.transfer.results import empty
+from zvcore.transfer.results import empty, target
 from zvcore.transfer.writing import encode, put, write
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "read_encoded",
     "read_listed",
     "remove_outside",
+    "target",
     "write",
     "write_gathered",
 ]

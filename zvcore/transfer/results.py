@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from zvcore.casting import in_native_order
 from zvcore.engine import large, medium
 from zvcore.engine.large import LEAST, MOST, LargeMemory
 from zvcore.engine.medium import LEAST_MEDIUM, MediumMemory
@@ -33,6 +34,35 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"]
         large.forget()
         medium.forget()
         return _lined(shape, dtype, nbytes, order)
+
+
+def target(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The memory of what a caller gives to be read into: of that shape and type, and writable.
+
+    A TypeError for what is no memory, of which numpy makes a new array that the caller would never see: lists, and
+    arrays that lie in files.
+    """
+    found = out if isinstance(out, np.ndarray) else _memory(out)
+    if found.shape != shape:
+        raise ValueError(f"out has shape {found.shape}, the region {shape}")
+    if dtype not in (found.dtype, in_native_order(found.dtype)):
+        raise ValueError(f"out has dtype {found.dtype}, the array {dtype}")
+    if not found.flags.writeable:
+        raise ValueError("out is read-only")
+    return np.asarray(found)
+
+
+def _memory(out: Any) -> npt.NDArray[Any]:
+    kind = f"{type(out).__module__}.{type(out).__qualname__}".removeprefix("builtins.")
+    refusal = f"out is an array in memory or a buffer, and not a {kind}"
+    try:
+        found, again = np.asarray(out, copy=False), np.asarray(out, copy=False)
+    except ValueError as error:
+        raise TypeError(refusal) from error
+    # Some libraries copy even where they are told not to.
+    if found.nbytes and not np.may_share_memory(found, again):
+        raise TypeError(refusal)
+    return found
 
 
 def _lined(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int, order: Literal["C", "F"]) -> npt.NDArray[Any]:

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
-from zvcore.casting import in_native_order
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT
 from zvcore.errors import UnsupportedError
@@ -137,7 +136,8 @@ class RectilinearArray(Zarr3Array[Item]):
         return Steps(work, total)
 
     def _read_axes(self, whole: Selection, axes: list[Any], out: Any, work: Work) -> Any:
-        result = transfer.empty(whole.result_shape, self.dtype, self.order) if out is None else self._target(whole, out)
+        given = None if out is None else transfer.target(out, whole.result_shape, self.dtype)
+        result = transfer.empty(whole.result_shape, self.dtype, self.order) if given is None else given
         if result.size:
             steps = self._steps(axes, work)
             for piece, key, (full, place), viewed in self._parts(axes, result):
@@ -154,16 +154,6 @@ class RectilinearArray(Zarr3Array[Item]):
         if out is not None:
             return out
         return result[()] if whole.is_item else result
-
-    def _target(self, whole: Selection, out: Any) -> npt.NDArray[Any]:
-        target = np.asarray(out)
-        if target.shape != whole.result_shape:
-            raise ValueError(f"out has shape {target.shape}, the region {whole.result_shape}")
-        if self.dtype not in (target.dtype, in_native_order(target.dtype)):
-            raise ValueError(f"out has dtype {target.dtype}, the array {self.dtype}")
-        if not target.flags.writeable:
-            raise ValueError("out is read-only")
-        return target
 
     def _write_axes(self, whole: Selection, axes: list[Any], value: Any, work: Work) -> None:
         self._check_writable()
