@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import struct
 from typing import TYPE_CHECKING, Any
 
@@ -180,3 +181,28 @@ def test_a_repair_drops_no_shard_because_its_indexes_could_not_be_read_just_now(
             zvcore.repair(tmp_path / "a")
     assert shard.read_bytes() == data
     assert zvcore.repair(tmp_path / "a").counts["chunks dropped"] == 1
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("behind", [[], ["crc32c"]])
+def test_a_shard_without_axes_is_looked_after_as_any_other(tmp_path: Path, depth: int, behind: list[str]) -> None:
+    path = str(tmp_path / "a.zarr")
+    index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+    codecs: list[Any] = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    for _ in range(depth):
+        within = {"chunk_shape": [], "codecs": codecs, "index_codecs": index}
+        codecs = [{"name": "sharding_indexed", "configuration": within}, *({"name": name} for name in behind)]
+    zvcore.create(path, format="zarr3", shape=(), dtype="uint16", chunks=(), codec=None)
+    document = tmp_path / "a.zarr" / "zarr.json"
+    document.write_text(json.dumps({**json.loads(document.read_text()), "codecs": codecs}))
+    zvcore.open(path, "r+")[...] = 7
+    report = zvcore.verify(path)
+    assert report.status == "sound" and report.counts["chunks"] == 1
+    zvcore.compact(path)
+    zvcore.repair(path)
+    assert zvcore.open(path)[()] == 7
+    stored = tmp_path / "a.zarr" / "c"
+    broken = bytearray(stored.read_bytes())
+    broken[-1] ^= 1  # a checksum: that of the outermost index, or of the shard
+    stored.write_bytes(broken)
+    assert zvcore.verify(path).status == "damaged"

@@ -97,11 +97,8 @@ def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> Shar
 def cell_positions(layout: ShardLayout, shard: tuple[int, ...]) -> Ints:
     """The places in the array's grid of the cells of a shard, in the order of its index."""
     level = layout.levels[0]
-    cells = np.indices(level.cells).reshape(len(level.cells), -1).T
-    slots = level.slots(cells * np.array(level.extent, np.int64))
-    ordered = np.empty_like(cells)
-    ordered[slots] = cells
-    return ordered + np.array(shard, np.int64) * np.array(level.cells, np.int64)
+    cells = level.cells_of(np.arange(level.form.count))
+    return cells + np.array(shard, np.int64) * np.array(level.cells, np.int64)
 
 
 def _tell_overlaps(found: ShardExamination) -> None:

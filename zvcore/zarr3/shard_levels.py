@@ -62,11 +62,7 @@ class ShardLevel:
 
     def cells_of(self, slots: Positions) -> Positions:
         """Which cells of a shard these places of its index are, one row each: the inverse of `slots`."""
-        counted = np.unravel_index(slots, [self.cells[axis] for axis in self.order])
-        found = np.empty((len(slots), len(self.cells)), np.int64)
-        for axis, numbers in zip(self.order, counted, strict=True):
-            found[:, axis] = numbers
-        return found
+        return np.asarray(slots, np.int64)[:, None] // self.strides % np.array(self.cells, np.int64)
 
     def in_order(self, order: Order) -> npt.NDArray[np.int64]:
         """The places in the index of all cells along one of the orders."""
