@@ -113,6 +113,31 @@ def test_texts_of_a_region_that_cuts_chunks_are_encoded_again(tmp_path: Path) ->
     assert report.copied == 0 and zvcore.open(tmp_path / "b")[...].tolist() == texts[8:12].tolist()
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    "filtering",
+    [
+        {"id": "astype", "encode_dtype": ">i8", "decode_dtype": "<i2"},
+        {"id": "delta", "dtype": "<i2", "astype": ">f8"},
+        {"id": "fixedscaleoffset", "offset": 0, "scale": 1, "dtype": "<i2", "astype": ">i4"},
+    ],
+    ids=lambda filtering: filtering["id"],
+)
+def test_what_filters_store_as_big_endian_items_stays_the_same_values(
+    tmp_path: Path, filtering: dict[str, Any], order: Any
+) -> None:
+    values = (np.arange(30).reshape(6, 5) - 7).astype("<i2")
+    source = zvcore.create(
+        tmp_path / "a", format="zarr2", shape=(6, 5), dtype="<i2", chunks=(4, 2), filters=[filtering], order=order
+    )
+    source[...] = values
+    zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3")
+    assert (zvcore.open(tmp_path / "b")[...] == values).all()
+    assert ">" not in (tmp_path / "b" / "zarr.json").read_text()
+    zvcore.convert(tmp_path / "b", tmp_path / "c", format="zarr2")
+    assert (zvcore.open(tmp_path / "c")[...] == values).all()
+
+
 def test_big_endian_items_after_a_filter_are_encoded_again(tmp_path: Path) -> None:
     values = made(tmp_path / "a", (">u2", "C", "zstd", [{"id": "delta", "dtype": ">u2"}]))
     report = zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", verify=True)

@@ -133,3 +133,25 @@ def test_codecs_that_cannot_make_bytes_of_an_array_are_refused(tmp_path):
         zvcore.open(with_codecs(tmp_path / "bytes", [{"name": "gzip", "configuration": {"level": 1}}, BYTES]))[...]
     with pytest.raises(UnsupportedError, match=r"array-to-bytes codec 'numcodecs\.json2'"):
         zvcore.open(with_codecs(tmp_path / "serializer", [{"name": "numcodecs.json2"}]))[...]
+
+
+@pytest.mark.parametrize("endian", ["little", "big"])
+@pytest.mark.parametrize(
+    ("name", "configuration"),
+    [
+        ("astype", {"encode_dtype": ">i8", "decode_dtype": "<i2"}),
+        ("delta", {"dtype": "<i2", "astype": ">i8"}),
+        ("delta", {"dtype": ">i2"}),
+        ("fixedscaleoffset", {"offset": 1, "scale": 2, "dtype": ">i2", "astype": ">i4"}),
+    ],
+)
+def test_filters_that_name_big_endian_types_give_back_what_was_written(tmp_path, name, configuration, endian):
+    filters = [{"name": f"numcodecs.{name}", "configuration": configuration}]
+    array = zvcore.create(
+        tmp_path / "a.zarr", format="zarr3", shape=(6, 5), dtype="int16", chunks=(4, 2), filters=filters, endian=endian
+    )
+    values = (np.arange(30).reshape(6, 5) - 7).astype("int16")
+    array[...] = values
+    assert (array[...] == values).all()
+    array[1:3, 1:] = -values[1:3, 1:]
+    assert (array[1:3, 1:] == -values[1:3, 1:]).all() and (array[3:] == values[3:]).all()

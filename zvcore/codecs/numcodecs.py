@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.cached import cached_property
+from zvcore.casting import as_dtype
 from zvcore.codecs.base import Codec
 from zvcore.codecs.buffers import readable_bytes
 from zvcore.codecs.registry import find_plugin
@@ -186,6 +187,10 @@ class NumcodecsCodec(Codec):
     def encode_array(self, values: npt.NDArray[Any]) -> Any:
         """What a filter (an array) or a serializer (bytes) makes of an array."""
         codec = self.for_dtype(values.dtype)._codec
+        taken = codec.get_config().get(_FROM_DTYPE.get(self.numcodecs_id, ""))
+        if isinstance(taken, str) and np.dtype(taken) == values.dtype.newbyteorder():
+            # numcodecs would take the bytes for items in the order that the document says.
+            values = as_dtype(values, np.dtype(taken))
         # numcodecs goes through an array as it lies in memory.
         stored = codec.encode(np.ascontiguousarray(values))
         if self.kind != "array":

@@ -53,8 +53,8 @@ class AxesByPlace(Exchange):
         if not within and not all(map(self.takes_filter, filters)):
             filters = []  # only values go along then
         big = is_big_endian(view)
-        if not within and filters and big:
-            # No two readers agree on what big-endian items behind a filter are.
+        if not within and filters:
+            # No two readers agree on what big-endian items before or behind a filter are.
             filters, big = in_little_endian(filters), False
         if not all(map(self.has_spelling, own)):
             own = [codecs.get(self.default_codec)]

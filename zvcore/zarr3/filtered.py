@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 import zvcore.codecs
 from zvcore.cached import cached_property
-from zvcore.casting import as_dtype
+from zvcore.casting import as_dtype, in_native_order
 from zvcore.codecs.filters import plainly_filtered
 from zvcore.documents.members import Place, named
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
@@ -102,16 +102,18 @@ class Filtered:
         return {"pipeline": self.pipeline, "axes": self.axes}
 
     def _forms(self, shape: tuple[int, ...]) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
-        """Type and shape of a chunk of this shape before the first filter and behind each of them."""
+        """Type and shape of a chunk of this shape before the first filter and behind each of them, in the byte order
+        in which each filter has its items: some take bytes for those of their own type without a question.
+        """
         forms = [(self.pipeline.data_type.dtype, shape)]
         for one in self._filters:
-            dtype, stored = one.encoded_form(*forms[-1])
-            forms.append((dtype.newbyteorder("="), stored))
+            forms.append(one.encoded_form(*forms[-1]))
         return forms
 
     def encoded_form(self) -> tuple[np.dtype[Any], tuple[int, ...]]:
         """Type and shape of what is stored of a whole chunk."""
-        return self._forms(tuple(self.pipeline.shape[axis] for axis in self.pipeline.axes))[-1]
+        dtype, shape = self._forms(tuple(self.pipeline.shape[axis] for axis in self.pipeline.axes))[-1]
+        return in_native_order(dtype), shape
 
     @property
     def alike(self) -> Any:
@@ -131,16 +133,19 @@ class Filtered:
 
     def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         forms = self._forms(tuple(shape[axis] for axis in self.axes))
-        dtype, stored = forms[-1]
+        wanted, stored = forms[-1]
+        dtype = in_native_order(wanted)
         if self._serializer is not None:
-            values = self._serializer.decode_array(data, dtype, stored)
-            return self._unfiltered(values, forms)
+            return self._unfiltered(self._serializer.decode_array(data, dtype, stored), forms)
         expected = math.prod(stored) * dtype.itemsize
         if len(data) != expected:
             raise CorruptDataError("the decoded chunk has a wrong size", expected=expected, found=len(data))
         return self._unfiltered(self._swapped(np.frombuffer(bytes(data), dtype)).reshape(stored), forms)
 
     def _unfiltered(self, values: npt.NDArray[Any], forms: list[Any]) -> npt.NDArray[Any]:
+        made, _ = forms[-1]
+        if not made.isnative:
+            values = as_dtype(values, made)
         for one, form in zip(reversed(self._filters), reversed(forms[:-1]), strict=True):
             values = one.decode_array(values, *form)
         return values.transpose(np.argsort(self.axes))
