@@ -100,6 +100,29 @@ def test_attributes_nested_too_deep_are_refused(tmp_path: Path) -> None:
     assert not zvcore.verify(tmp_path / "n5").ok
 
 
+@pytest.mark.parametrize("format", [*FORMATS, "zarr2"])
+def test_no_document_is_written_that_nobody_could_open(tmp_path: Path, format: str) -> None:
+    array = made(tmp_path / format, format)
+    written = 0
+    for depth in range(DEEPEST - 8, DEEPEST + 2):
+        try:
+            array.attrs["x"] = json.loads("[" * depth + "]" * depth)
+            written = depth
+        except MetadataError:
+            pass
+        assert json.dumps(opened(tmp_path / format, format).attrs["x"]) == "[" * written + "]" * written
+    assert written > DEEPEST - 8
+
+
+@pytest.mark.parametrize("steps", [DEEPEST + 1, 5000])
+def test_paths_of_n5_lead_no_deeper_than_a_document_may_be(tmp_path: Path, steps: int) -> None:
+    group = zvcore.open(tmp_path / "a", "w", format="n5")
+    for path in ("/".join("a" * steps), "a" + "[0]" * steps):
+        with pytest.raises(MetadataError, match="deep"):
+            group.set_attribute(path, 1)
+        assert "a" not in zvcore.open(tmp_path / "a").attrs
+
+
 class TestVolumes:
     def test_members_that_the_format_does_not_define_are_written_into_info(self, tmp_path: Path) -> None:
         made(tmp_path / "v", "precomputed")

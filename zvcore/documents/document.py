@@ -21,6 +21,7 @@ __all__ = [
     "Document",
     "change",
     "change_bytes",
+    "dump",
     "encode",
     "fetch",
     "parse",
@@ -81,7 +82,7 @@ def parse_any(raw: bytes, key: str) -> Any:
     return value
 
 
-def _check_nesting(raw: bytes, key: str) -> None:
+def _check_nesting(raw: bytes, key: str | None) -> None:
     """Refuse what is nested too deep, or has more parts than any document, before memory is taken for it."""
     parts = raw.count(b"[") + raw.count(b"{")
     if parts > MOST_PARTS:
@@ -94,7 +95,7 @@ def _check_nesting(raw: bytes, key: str) -> None:
             raise _too_deep(key)
 
 
-def _too_deep(key: str) -> MetadataError:
+def _too_deep(key: str | None) -> MetadataError:
     return MetadataError("the document is nested too deep", key=key, expected=f"at most {DEEPEST} levels")
 
 
@@ -104,7 +105,17 @@ def _too_large(key: str, size: int | None) -> MetadataError:
 
 def encode(document: Mapping[str, Any]) -> bytes:
     """A document as it is stored, in lines."""
-    return json.dumps(dict(document), indent=2).encode()
+    return dump(document, indent=2)
+
+
+def dump(document: Mapping[str, Any], **options: Any) -> bytes:
+    """A document as JSON. What `parse` would refuse is refused here: once written, nobody could open it."""
+    try:
+        raw = json.dumps(dict(document), **options).encode()
+    except RecursionError as error:
+        raise _too_deep(None) from error
+    _check_nesting(raw, None)
+    return raw
 
 
 def change(

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["Exchange"]
 
 _KINDS = {"image": "an image", "segmentation": "a segmentation"}
-# How many levels of a document there may be around an attribute.
-_ROOM = 4
+# How many levels of a document there may be around an attribute, consolidated metadata among them.
+_ROOM = 5
 
 
 class Exchange:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from zvcore.documents.document import Document, fetch, parse_any
+from zvcore.documents.document import Document, dump, fetch, parse_any
 from zvcore.errors import MetadataError
 
 if TYPE_CHECKING:
@@ -41,9 +40,9 @@ def _parsed(raw: bytes | None, key: str) -> dict[str, Any] | None:
 def encoded(document: dict[str, Any]) -> bytes:
     # Compact and without escapes, as Java writes it.
     try:
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        return dump(document, ensure_ascii=False, separators=(",", ":"))
     except UnicodeEncodeError:
-        return json.dumps(document, separators=(",", ":")).encode()
+        return dump(document, separators=(",", ":"))
 
 
 class AttributesFile(Document):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from zvcore.documents.values import DEEPEST
 from zvcore.errors import InvalidKeyError, MetadataError
 
 __all__ = ["MISSING", "find", "group_path", "removed", "replaced", "tokens"]
@@ -58,6 +59,8 @@ def replaced(document: Any, path: list[Token], value: Any) -> Any:
     """The document with the value there. What is in the way and neither list nor object as needed is replaced."""
     if not path:
         return value
+    if len(path) > DEEPEST:
+        raise MetadataError("the path leads deeper than a document may be", expected=DEEPEST, found=len(path))
     token, rest = path[0], path[1:]
     if isinstance(token, int):
         items = list(document) if isinstance(document, list) else []
