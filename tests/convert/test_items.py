@@ -178,3 +178,16 @@ def test_fill_values_that_do_not_fit_are_stored(source: str, target: str, fill: 
     found = zvcore.open(store)
     assert report.verified and str(found.fill_value) == str(np.array(made, target)[()])
     assert str(found[...].tolist()) == str(cast(array[...], found.dtype, True).tolist())
+
+
+@pytest.mark.parametrize("format", ["n5", "precomputed"])
+@pytest.mark.parametrize("fill", [b"\0\0\0\0", b"\1\2\3\4"])
+def test_raw_bytes_are_refused_in_words_whatever_their_fill_value_is(tmp_path: Path, format: str, fill: bytes) -> None:
+    zvcore.create(
+        tmp_path / "a", format="zarr3", shape=(4, 4, 4), chunks=(2, 2, 2), dtype="V4", fill_value=np.void(fill)
+    )
+    for use in (zvcore.plan, zvcore.convert):
+        with pytest.raises((MetadataError, UnsupportedError), match="data type"):
+            use(tmp_path / "a", tmp_path / "b", format=format)
+    zvcore.convert(tmp_path / "a", tmp_path / "c", format="zarr2", strict=True)
+    assert zvcore.open(tmp_path / "c").fill_value.tobytes() == fill

@@ -259,6 +259,9 @@ def _same_value(found: Any, here: Any) -> bool:
         return isinstance(here, np.void) and here.dtype.names == names and all(
             _same_value(found[name], here[name]) for name in names
         )  # fmt: skip
+    if isinstance(found, np.void):
+        # numpy refuses to compare raw bytes with anything else.
+        return isinstance(here, np.void) and found.tobytes() == here.tobytes()
     return bool(np.all((found == here) | ((found != found) & (here != here))))
 
 
