@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["as_dtype", "in_native_order", "is_held_by"]
+__all__ = ["as_dtype", "in_native_order", "in_words", "is_held_by"]
 
 
 def as_dtype(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -27,6 +27,16 @@ def as_dtype(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]
 def in_native_order(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The same items in the byte order of this machine. Texts of any length have none, and numpy fails if asked."""
     return dtype if dtype.kind == "T" else dtype.newbyteorder("=")
+
+
+def in_words(values: Any) -> Any:
+    """What can be shown of times: numpy has neither text nor anything of Python's for those without a unit but NaT,
+    which are shown as the numbers that they are. All else is left as it is.
+    """
+    dtype = getattr(values, "dtype", None)
+    if dtype is None or dtype.kind != "M" or np.datetime_data(dtype)[0] != "generic" or np.isnat(values).all():
+        return values
+    return values.astype(dtype.newbyteorder("="), copy=False).view(np.int64)
 
 
 def is_held_by(dtype: np.dtype[Any], values: npt.NDArray[Any]) -> bool:

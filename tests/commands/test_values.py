@@ -330,3 +330,13 @@ def test_a_region_of_nothing_is_wrong_usage_everywhere(tmp_path: Path, command: 
         assert cli.main([*command, str(tmp_path / "a"), region]) == 2
     zvcore.create(tmp_path / "none", format="zarr3", shape=(0, 9), dtype="u1", chunks=(2, 2))
     assert cli.main(["cat", str(tmp_path / "none")]) == 0
+
+
+def test_times_without_a_unit_are_shown_as_numbers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """numpy has no text for them, and None instead of a value of Python's."""
+    times = np.array([3, -4, 5], np.int64).view("M8")
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(4,), dtype="M8", chunks=(2,), fill_value=times[2])
+    array[:2] = times[:2]
+    assert run(capfd, "cat", tmp_path / "a")[0].split() == ["3", "-4", "5", "5"]
+    assert json.loads(run(capfd, "cat", "--json", tmp_path / "a")[0]) == [3, -4, 5, 5]
+    assert "no such data type" in run(capfd, "convert", tmp_path / "a", tmp_path / "b", "--format", "n5", status=1)[1]

@@ -88,6 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
 def print_rows(parts: Iterable[Any], most: int) -> None:
     """Values, one line for each row of the last axis, until there were so many."""
+    from zvcore.casting import in_words
     from zvcore.commands.terminal import put
 
     for values in parts:
@@ -95,7 +96,7 @@ def print_rows(parts: Iterable[Any], most: int) -> None:
         for row in rows:
             if most <= 0:
                 return
-            put(" ".join(map(str, row[:most].tolist())))
+            put(" ".join(map(str, in_words(row[:most]).tolist())))
             most -= len(row)
 
 

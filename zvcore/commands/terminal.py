@@ -94,7 +94,9 @@ def plain(value: Any) -> Any:
     if hasattr(value, "items"):
         return {str(key): plain(item) for key, item in value.items()}
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        from zvcore.casting import in_words
+
+        return plain(in_words(value).tolist())
     if isinstance(value, complex):
         return [plain(value.real), plain(value.imag)]
     if hasattr(value, "__iter__"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.casting import in_words
 from zvcore.converting.companions import Companion, counted
 from zvcore.converting.drafts import DraftArray, DraftFolder
 from zvcore.format import formats, get_format
@@ -117,7 +118,7 @@ class Carrying:
         if lost:
             title = self.draft.format.title
             self.draft.lose(
-                path, f"the fill value {found}: what is missing reads as {here} in {title}, so it is stored"
+                path, f"the fill value {in_words(found)}: what is missing reads as {here} in {title}, so it is stored"
             )
 
     def units(self, path: str, axes: Axes) -> None:
