@@ -191,3 +191,12 @@ def test_raw_bytes_are_refused_in_words_whatever_their_fill_value_is(tmp_path: P
             use(tmp_path / "a", tmp_path / "b", format=format)
     zvcore.convert(tmp_path / "a", tmp_path / "c", format="zarr2", strict=True)
     assert zvcore.open(tmp_path / "c").fill_value.tobytes() == fill
+
+
+@pytest.mark.parametrize("dtype", ["string", bytes])
+def test_a_single_item_that_ends_with_nul_is_compared_as_it_is(tmp_path: Path, dtype: Any) -> None:
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(), dtype=dtype, chunks=())
+    array[...] = "é\0" if dtype == "string" else b"x\0"
+    report = zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr2", verify=True)
+    assert report.status == "sound"
+    assert zvcore.open(tmp_path / "b")[...].item() == array[...].item()
