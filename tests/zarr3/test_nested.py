@@ -206,3 +206,5 @@ def test_a_shard_without_axes_is_looked_after_as_any_other(tmp_path: Path, depth
     broken[-1] ^= 1  # a checksum: that of the outermost index, or of the shard
     stored.write_bytes(broken)
     assert zvcore.verify(path).status == "damaged"
+    assert zvcore.repair(path).losses
+    assert zvcore.verify(path).status == "sound" and zvcore.open(path)[()] == 0

@@ -97,4 +97,4 @@ def _chosen(
 
 
 def _places(stored: list[StoredObject], ndim: int) -> Positions:
-    return np.array([one.place for one in stored], np.int64).reshape(-1, ndim)
+    return np.array([one.place for one in stored], np.int64).reshape(len(stored), ndim)

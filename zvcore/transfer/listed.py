@@ -69,7 +69,7 @@ def _touched(layout: Layout, selection: Selection, stored: list[StoredObject]) -
     # As Python numbers: names may have more digits than a number of 64 bits.
     there = [one for one in stored if one.place is None or all(i < n for i, n in zip(one.place, bounds, strict=True))]
     if there and there[0].place is not None:
-        places = np.array([one.place for one in there], np.int64).reshape(-1, len(bounds))
+        places = np.array([one.place for one in there], np.int64).reshape(len(there), len(bounds))
         rows = np.flatnonzero(selection.touched(places, extent))
         if alone:
             return [places[rows]]

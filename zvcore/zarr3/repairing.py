@@ -188,7 +188,7 @@ def _repair_nested(
     report, key = checker.report, edit.key
     per_shard = layout.per_shard
     places = [problem.chunk for problem in fatal if isinstance(problem.chunk, tuple)]
-    positions = np.array(places, np.int64).reshape(-1, len(shard))
+    positions = np.array(places, np.int64).reshape(len(places), len(shard))
     inside = len(positions) == len(fatal) and bool((positions // per_shard == np.array(shard)).all())
     readable = inside
     if inside:
