@@ -31,16 +31,16 @@ FORMATS = (
 SPELLING_ALLOWED = ("zvcore/codecs/", "zvcore/__init__.py")
 
 # What a room may import: rooms below it. Formats may use all of these but each other. `docs/architecture.md` draws it.
-BASICS = {"errors", "plugins", "lazy", "boxes", "logs", "html", "signatures", "typed", "options", "cached"}
+BASICS = {"errors", "plugins", "lazy", "boxes", "logs", "html", "signatures", "typed", "options", "cached", "casting"}
 BELOW_FORMATS = {
     *BASICS, "system", "kernels", "codecs", "stores", "engine", "transfer", "documents", "images", "layout", "array",
-    "format", "report", "progress", "care", "wording", "casting", "exchange", "choices", "placement", "group",
+    "format", "report", "progress", "care", "wording", "exchange", "choices", "placement", "group",
     "indexers", "acceleration",
 }  # fmt: skip
 # What asks formats, and knows none of them.
 ON_TOP = {
     *BASICS, "kernels", "codecs", "stores", "engine", "documents", "images", "layout", "placement", "array", "format",
-    "report", "progress", "wording", "casting", "choices", "distributed", "opening", "converting",
+    "report", "progress", "wording", "choices", "distributed", "opening", "converting",
 }  # fmt: skip
 MAY_IMPORT = {
     "system": BASICS,
