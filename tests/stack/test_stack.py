@@ -113,6 +113,21 @@ def test_jpeg_files_are_one_array(tmp_path: Path, channels: tuple[int, ...]) -> 
     assert np.abs(found[...].astype(int) - values).max() < 12
 
 
+def test_what_images_say_is_told(tmp_path: Path) -> None:
+    """What is carried or told of a single file was left out of a stack of such in silence."""
+    tiff(tmp_path / "plain")
+    assert not zvcore.plan(tmp_path / "plain", tmp_path / "out", format="zarr3").losses
+    colours = np.arange(3 * 256, dtype="u2").reshape(3, 256)
+    turned = [(274, 3, 1, 6, True)]
+    tiff(tmp_path / "many", VALUES.astype("u1"), photometric="palette", colormap=colours, datetime=True,
+         description="seen by us", metadata=None, extratags=turned)  # fmt: skip
+    for where in ("many", "many/slice_1.tif"):
+        losses = zvcore.plan(tmp_path / where, tmp_path / "out", format="zarr3").losses
+        told = {one.what.partition(" of the first image")[0].partition(" is not known")[0] for one in losses}
+        tags = {f"the tag {tag}" for tag in ("274 (Orientation)", "306 (DateTime)", "320 (ColorMap)")}
+        assert told == tags | ({"the attribute 'description'"} if where == "many" else set())
+
+
 def test_tiles_of_images_stay_chunks(tmp_path: Path) -> None:
     found = zvcore.open(tiff(tmp_path / "a", compression="zlib", tile=(16, 16)))
     assert found.chunks == (1, 16, 16)

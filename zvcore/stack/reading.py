@@ -85,8 +85,17 @@ def read(store: Store) -> BorrowedArray:
         stacked_layout(store.root, members, first), format=_FORMAT, store=store, axes=(around, *inner),
         attrs={"missing_images": [list(gap) for gap in gaps[:_MOST_GAPS]]} if gaps else None,
         image={"convention": "stack of images"} if known else None,
-        whole=(1, *getattr(first, "whole", first.chunks)),
+        whole=(1, *getattr(first, "whole", first.chunks)), untold=_said(first),
     )  # fmt: skip
+
+
+def _said(first: Array) -> tuple[str, ...]:
+    """What the first image says besides values and axes, in words: of each image it may be something else."""
+    image = get_format(first.format).read_image(first)
+    told = [f"the attribute {name!r}" for name in first.attrs]
+    if image is not None:
+        told += [*image.untold, *image.levels[0].untold, *image.words]
+    return tuple(f"{what} of the first image, and of the others," for what in told)
 
 
 def is_flat(store: Store, names: Iterable[str]) -> bool:

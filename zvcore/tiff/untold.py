@@ -14,11 +14,13 @@ __all__ = ["untold_in_imagej", "untold_in_ome", "untold_in_tags"]
 # Tags that say where values lie and how they are stored, which a copy says in its own way.
 _OF_STORAGE = frozenset((
     254, 255, 256, 257, 258, 259, 262, 263, 266, 273, 277, 278, 279, 280, 281, 284, 288, 289, 290, 291, 292, 293, 297,
-    317, 320, 321, 322, 323, 324, 325, 330, 338, 339, 340, 341, 347, 512, 513, 514, 515, 517, 518, 519, 520, 521, 529,
+    317, 321, 322, 323, 324, 325, 330, 338, 339, 340, 341, 347, 512, 513, 514, 515, 517, 518, 519, 520, 521, 529,
     530, 531, 532, 559, 32995, 32997, 32998, 34377,
 ))  # fmt: skip
+# Which side of an image is up, unless it is the first row.
+_ORIENTATION, _UPRIGHT = 274, 1
 # How an image is shown, the program that wrote it, its size on paper, and words that are looked at elsewhere.
-_TOLD = frozenset((270, 274, 282, 283, 286, 287, 296, 305, 50838, 50839))
+_TOLD = frozenset((270, 282, 283, 286, 287, 296, 305, 50838, 50839))
 # What the words of OME have that is understood, or said by the array itself: attributes by elements.
 _OME = {
     "OME": {"Creator", "UUID"},
@@ -43,6 +45,8 @@ _IMAGEJ = frozenset((
 def untold_in_tags(page: Any) -> Iterator[str]:
     """Of a page."""
     for tag in page.tags:
+        if tag.code == _ORIENTATION and tag.value == _UPRIGHT:
+            continue
         if tag.code not in _OF_STORAGE and tag.code not in _TOLD:
             named = f" ({tag.name})" if tag.name != str(tag.code) else ""
             yield f"the tag {tag.code}{named}"
