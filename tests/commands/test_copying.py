@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -179,6 +179,44 @@ def test_an_interrupted_copy_resumes(source: Path, tmp_path: Path, monkeypatch) 
     counts = zvcore.copy(source, tmp_path / "copy").counts
     assert counts["objects the same"] == 5
     assert content(tmp_path / "copy") == content(source)
+
+
+@pytest.mark.parametrize("format", ["zarr3", "zarr2", "n5"])
+def test_a_group_is_found_in_a_copy_when_all_of_its_members_are(format: str, monkeypatch) -> None:
+    """However the names of the members compare with that of the document."""
+    source = MemoryStore()
+    zvcore.open(source, "w", format=format).attrs["of"] = "the group"
+    for name in ("a", "b/c", "zz"):
+        made = zvcore.open(source, "r+").create_dataset(name, shape=(4, 4), dtype="u1", chunks=(2, 2))
+        made[...] = 7
+        made.attrs["of"] = name
+    if format == "zarr2":
+        source.put(".zmetadata", b'{"metadata": {}, "zarr_consolidated_format": 1}')
+    whole = {key: source.get(key) for key in source.list()}
+    put = MemoryStore.put
+
+    class Killed(BaseException):
+        pass
+
+    for writes in range(len(whole)):
+        target, count = MemoryStore(), iter(range(len(whole)))
+
+        def some(self: MemoryStore, key: str, data: Any, count=count, writes=writes) -> None:
+            if next(count) >= writes:
+                raise Killed
+            put(self, key, data)
+
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            patched.setattr(MemoryStore, "put", some)
+            zvcore.copy(source, target, threads=1)
+        with pytest.raises(zvcore.errors.ZvcoreError):
+            zvcore.open(target)
+        for name in ("a", "zz"):
+            if any(target.exists(f"{name}/{mark}") for mark in ("zarr.json", ".zarray", "attributes.json")):
+                assert zvcore.open(target.child(name)).attrs["of"] == name
+        assert not target.exists(".zmetadata") or target.exists("zz/.zarray")
+        assert zvcore.copy(source, target).ok
+        assert {key: target.get(key) for key in target.list()} == whole
 
 
 def test_a_copy_that_is_damaged_on_the_way_is_told(source: Path, monkeypatch) -> None:

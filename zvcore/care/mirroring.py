@@ -1,6 +1,7 @@
 """Stores from one place to another, object by object, whatever is in them: `zvcore.copy` and `zvcore.sync`.
 
-Documents come last, so that an incomplete copy is not taken for a complete one. Every object appears as a whole, so a
+Documents come last, and of these the outermost, so that an incomplete copy is not taken for a complete one: a group is
+found when all of its members are. Every object appears as a whole, so a
 copy that was interrupted resumes where it was: objects that are there already and are the same are left alone.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from zvcore.care.mirror_questions import CopyQuestion, SyncQuestion
@@ -125,7 +126,10 @@ class _Mirror:
     def __init__(self, asked: MirrorQuestion, *, overwrite: bool, size_only: bool = False) -> None:
         self.source, self.target = _opened(asked)
         self._asked, self._overwrite, self._size_only = asked, overwrite, size_only
-        self._documents = {mark for one in formats().values() for mark in one.marks}
+        self._marks = {mark for one in formats().values() for mark in one.marks}
+        # Those by which nothing is found, but which tell of it where it is: attributes, or what a group holds.
+        others = {name for one in formats().values() if one.makes_arrays for name in one.exchange().documents}
+        self._documents = self._marks | others
         self._local = None if self.target.local_root is None else os.path.realpath(self.target.local_root)
         self._folders: dict[str, bool] = {}
         # Services that encrypt have tags that look like MD5s and are something else.
@@ -138,10 +142,15 @@ class _Mirror:
             report.tell(*map(Problem.of, unreadable_objects(self.source, refused=_passing_over)))
         with shown(self._asked.progress, self._keys(), "copying", "object") as watch:
             self._pass(report, self._data(late, tell_refused(report)), watch)
-            if report.ok:
-                self._pass(report, late, watch)
-            elif late:
-                report.add("", f"{len(late)} documents were not copied, because something else was not", fatal=False)
+            left = len(late)
+            for _, stage in groupby(sorted(late, key=self._stage), self._stage):
+                documents = [*stage]
+                if not report.ok:
+                    break
+                self._pass(report, documents, watch)
+                left -= len(documents)
+            if left:
+                report.add("", f"{left} documents were not copied, because something else was not", fatal=False)
         if delete and report.ok:
             self._remove_extra(report)
         self.target.finish()
@@ -159,6 +168,12 @@ class _Mirror:
                 late.append(key)
             else:
                 yield key
+
+    def _stage(self, key: str) -> tuple[int, bool]:
+        """When a document is copied: after those of all that lies in its folder, and after the others beside it if it
+        is what others find the data by.
+        """
+        return -key.count("/"), key.rpartition("/")[2] in self._marks
 
     def _pass(self, report: Report, keys: Iterable[str], watch: Callable[[int], None]) -> None:
         pending, threads = iter(keys), self._asked.threads or _AT_ONCE
