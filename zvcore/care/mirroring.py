@@ -13,10 +13,10 @@ import os
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
+from zvcore.care.document_order import DocumentOrder
 from zvcore.care.mirror_questions import CopyQuestion, SyncQuestion
 from zvcore.care.refusals import refusal, tell_refused
 from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, ZvcoreError
-from zvcore.format import formats
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
 from zvcore.signatures import asked_by
@@ -126,10 +126,7 @@ class _Mirror:
     def __init__(self, asked: MirrorQuestion, *, overwrite: bool, size_only: bool = False) -> None:
         self.source, self.target = _opened(asked)
         self._asked, self._overwrite, self._size_only = asked, overwrite, size_only
-        self._marks = {mark for one in formats().values() for mark in one.marks}
-        # Those by which nothing is found, but which tell of it where it is: attributes, or what a group holds.
-        others = {name for one in formats().values() if one.makes_arrays for name in one.exchange().documents}
-        self._documents = self._marks | others
+        self._order = DocumentOrder()
         self._local = None if self.target.local_root is None else os.path.realpath(self.target.local_root)
         self._folders: dict[str, bool] = {}
         # Services that encrypt have tags that look like MD5s and are something else.
@@ -164,16 +161,13 @@ class _Mirror:
     def _data(self, late: list[str], refused: Refused) -> Iterator[str]:
         """The keys that are no documents; those go to `late`."""
         for key in self._keys(refused):
-            if self.source.file is None and key.rpartition("/")[2] in self._documents:
+            if self.source.file is None and self._order.stage(key) is not None:
                 late.append(key)
             else:
                 yield key
 
     def _stage(self, key: str) -> tuple[int, bool]:
-        """When a document is copied: after those of all that lies in its folder, and after the others beside it if it
-        is what others find the data by.
-        """
-        return -key.count("/"), key.rpartition("/")[2] in self._marks
+        return self._order.stage(key) or (0, False)
 
     def _pass(self, report: Report, keys: Iterable[str], watch: Callable[[int], None]) -> None:
         pending, threads = iter(keys), self._asked.threads or _AT_ONCE

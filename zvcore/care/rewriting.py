@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from zvcore.care.document_order import DocumentOrder
 from zvcore.care.refusals import tell_refused
 from zvcore.report import Report, What
 from zvcore.stores.copying import back_up, copy_all
@@ -27,7 +28,7 @@ class Patient(NamedTuple):
         if out is None:
             return cls(store, True)
         unread = Report()
-        copy_all(store, out, tell_refused(unread))
+        copy_all(store, out, tell_refused(unread), DocumentOrder().stage)
         for problem in unread.problems:
             report.lose(problem.where, f"it cannot be read, and is not in the copy: {problem.what}", kind=What.STORE)
         report.extend(unread)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError, NotFoundError, StoreError
 from zvcore.stores.others import unreadable_objects
 from zvcore.stores.overlap import are_same, overlap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from zvcore.stores.base import Refused, Store
 
@@ -63,10 +63,12 @@ def _blocks(source: Store, key: str) -> Iterator[bytes | memoryview]:
         raise _UnreadError(error) from error
 
 
-def copy_all(source: Store, target: Store, refused: Refused) -> int:
+def copy_all(source: Store, target: Store, refused: Refused, late: Callable[[str], Any]) -> int:
     """Copy everything that can be read into a store that has nothing yet; how many objects.
 
-    `refused` is told of the others, and of folders that cannot be looked into: key, and why.
+    `refused` is told of the others, and of folders that cannot be looked into: key, and why. `late` gives by what keys
+    are sorted that come after the others, whose objects would have half of a copy taken for the whole; None for the
+    others.
     """
     if are_same(source, target):
         raise ValueError("a copy cannot be made where the original is; leave out= away to repair in place")
@@ -74,10 +76,10 @@ def copy_all(source: Store, target: Store, refused: Refused) -> int:
         raise ValueError(f"a copy needs a place of its own: one of {source.root} and {target.root} lies in the other")
     if next(target.list(), None) is not None:
         raise ConflictError("something is here already; a copy needs a place of its own", key=target.root)
-    count = 0
     for error in unreadable_objects(source, refused=_passing_over):
         refused(str(error.key), error)
-    for key in source.list_readable(refused):
+    count = 0
+    for key in _in_order(source.list_readable(refused), late):
         try:
             _copied(source, key, target, key)
         except _UnreadError as error:
@@ -85,6 +87,16 @@ def copy_all(source: Store, target: Store, refused: Refused) -> int:
         else:
             count += 1
     return count
+
+
+def _in_order(keys: Iterable[str], late: Callable[[str], Any]) -> Iterator[str]:
+    last = []
+    for key in keys:
+        if late(key) is None:
+            yield key
+        else:
+            last.append(key)
+    yield from sorted(last, key=late)
 
 
 def _passing_over(folder: str, error: OSError) -> None:
