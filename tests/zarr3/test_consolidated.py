@@ -165,3 +165,18 @@ def test_what_zarr_python_has_just_consolidated_is_sound(tmp_path: Path) -> None
     report = zvcore.verify(tmp_path)
     assert report.problems == []
     assert report.ok
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata is currently not part")
+@pytest.mark.parametrize("later", ["b", "g/b", "h"])
+def test_verify_names_members_that_were_added_behind_the_groups_back(tmp_path: Path, later: str) -> None:
+    root = zarr.open_group(tmp_path, mode="w", zarr_format=3)
+    for name in ("a", "g/a"):
+        root.create_array(name, shape=(4,), dtype="u1", chunks=(2,))
+    zarr.consolidate_metadata(root.store)
+    assert not zvcore.verify(tmp_path).problems
+    zarr.create_array(str(tmp_path), name=later, shape=(4,), dtype="u1", chunks=(2,))
+    [problem] = zvcore.verify(tmp_path).problems
+    assert f"does not tell of {later}," in str(problem) and not problem.fatal
+    zarr.consolidate_metadata(root.store)
+    assert not zvcore.verify(tmp_path).problems

@@ -126,6 +126,7 @@ def _no_member(store: Store, name: str, report: Report) -> None:
 def _consolidated(store: Store, metadata: GroupMetadata, folders: Collection[str], report: Report) -> None:
     """Compare what the group says of its members with what they say themselves. `folders` are those in the group."""
     missing = 0
+    groups = [""]
     if metadata.consolidated is None and CONSOLIDATED in metadata.document:
         tells_too_much(store, DOCUMENT, CONSOLIDATED, report)
     for name, told in (metadata.consolidated or {}).items():
@@ -139,6 +140,8 @@ def _consolidated(store: Store, metadata: GroupMetadata, folders: Collection[str
             if missing <= NAMED:
                 report.add(DOCUMENT, f"{where}: there is no such member", kind=What.MISSING)
             continue
+        if own.get("node_type") == "group":
+            groups.append(name)
         different = differences(own, told)
         vital = [key for key in different if key not in ("attributes", "dimension_names")]
         if vital:
@@ -150,6 +153,25 @@ def _consolidated(store: Store, metadata: GroupMetadata, folders: Collection[str
     if missing > NAMED:
         what = f"consolidated_metadata has {missing - NAMED} more members that are not there"
         report.add(DOCUMENT, what, kind=What.MISSING)
+    if metadata.consolidated is not None:
+        _untold(store, metadata.consolidated, groups, report)
+
+
+def _untold(store: Store, told: Collection[str], groups: Sequence[str], report: Report) -> None:
+    """Name the members of these groups of which the outermost one does not tell: somebody added them later."""
+    count = 0
+    for group in groups:
+        for folder in (store.child(group) if group else store).list_dir()[0]:
+            name = f"{group}/{folder}" if group else folder
+            if name in told or not store.exists(f"{name}/{DOCUMENT}"):
+                continue
+            count += 1
+            if count <= NAMED:
+                what = f"consolidated_metadata does not tell of {name}, and readers that use it do not find it"
+                report.add(DOCUMENT, what, fatal=False, kind=What.DOCUMENT)
+    if count > NAMED:
+        what = f"consolidated_metadata does not tell of {count - NAMED} more members that are there"
+        report.add(DOCUMENT, what, fatal=False, kind=What.DOCUMENT)
 
 
 def _shape_at(store: Store, path: str) -> tuple[int, ...] | None:
