@@ -156,6 +156,7 @@ static const zv_subtraction zv_differences[ZV_INTEGERS][ZV_INTEGERS] = {
     ZV_STORED_AS(int32_t), ZV_STORED_AS(uint32_t), ZV_STORED_AS(int64_t), ZV_STORED_AS(uint64_t),
 };
 
+/* Behind a NaN or an infinity all sums are NaN: every other value there is lost. */
 #define ZV_DELTA_OF_FLOATS(type)                                                                   \
     static void zv_sums_##type(const uint8_t *source, size_t count, uint8_t *target) {             \
         type sum = 0;                                                                              \
@@ -167,12 +168,15 @@ static const zv_subtraction zv_differences[ZV_INTEGERS][ZV_INTEGERS] = {
     }                                                                                              \
     static int zv_differences_##type(const uint8_t *source, size_t count, uint8_t *target) {      \
         type before = 0;                                                                           \
+        int endless = 0, lost = 0;                                                                 \
         for (size_t i = 0; i < count; i++) {                                                       \
             ZV_GET(type, source, i);                                                               \
+            lost |= endless & (value_source == value_source);                                      \
+            endless |= !(value_source - value_source == 0);                                        \
             ZV_PUT(type, target, i, i ? value_source - before : value_source);                     \
             before = value_source;                                                                 \
         }                                                                                          \
-        return 0;                                                                                  \
+        return lost;                                                                               \
     }
 ZV_DELTA_OF_FLOATS(float)
 ZV_DELTA_OF_FLOATS(double)

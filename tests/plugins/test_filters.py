@@ -86,6 +86,22 @@ def test_differences_that_do_not_fit_are_refused_and_not_stored_as_others():
     assert codec.decode(codec.encode(np.array([127, -1, 126], "i4"))) == np.array([127, -1, 126], "i4").tobytes()
 
 
+@pytest.mark.parametrize("items", ["f4", "f8", ">f4", ">f8"])
+def test_what_lies_behind_a_nan_is_refused_and_not_stored_as_nan(items):
+    """All sums behind it are NaN, and numcodecs says nothing."""
+    codec = numcodecs.get_codec({"id": "delta", "dtype": items})
+    ours = codecs.get("delta", dtype=np.dtype(items).name, astype=np.dtype(items).name, turned=items[0] == ">")
+    for values in ([1, np.nan, 2], [np.inf, 1], [-np.inf, -np.inf], [np.nan] * 9 + [0.0]):
+        found = np.array(values, items)
+        with np.errstate(invalid="ignore"):
+            assert not np.array_equal(codec.decode(codec.encode(found)), found, equal_nan=True)
+        with pytest.raises(ZvcoreError, match="behind a NaN"):
+            ours.encode(found)
+    for values in ([1, 2, np.nan], [np.nan, np.nan], [1, np.inf], [5, np.nan, np.nan], [-np.inf, np.nan]):
+        found = np.array(values, items)
+        assert np.array_equal(np.frombuffer(ours.decode(ours.encode(found)), items), found, equal_nan=True)
+
+
 @pytest.mark.parametrize("items", ["f4", "f8"])
 def test_delta_of_floats(items):
     for count in COUNTS[1:]:
