@@ -54,49 +54,38 @@ INLINE GFNI __m256i turn_at_once(__m256i bits) {
     return _mm256_gf2p8affine_epi64_epi8(_mm256_set1_epi64x((long long) 0x8040201008040201u), bits, 0);
 }
 
-/* Of the 32 bytes of eight rows: squares 2 t and 2 t + 1, and 16 of them on, in register t. */
-#define GATHER_SQUARES(r)                                                                              \
+/* Eight registers transposed: items of the width of A, then of B, then of C brought together. */
+#define INTERLEAVE(r, A, B, C)                                                                         \
     {                                                                                                  \
         __m256i pairs[8], fours[8];                                                                    \
         int i;                                                                                         \
         for (i = 0; i < 4; i++) {                                                                      \
-            pairs[i] = _mm256_unpacklo_epi8(r[2 * i], r[2 * i + 1]);                                   \
-            pairs[i + 4] = _mm256_unpackhi_epi8(r[2 * i], r[2 * i + 1]);                               \
+            pairs[i] = _mm256_unpacklo_##A(r[2 * i], r[2 * i + 1]);                                    \
+            pairs[i + 4] = _mm256_unpackhi_##A(r[2 * i], r[2 * i + 1]);                                \
         }                                                                                              \
         for (i = 0; i < 8; i += 2) {                                                                   \
-            fours[i] = _mm256_unpacklo_epi16(pairs[i], pairs[i + 1]);                                  \
-            fours[i + 1] = _mm256_unpackhi_epi16(pairs[i], pairs[i + 1]);                              \
+            fours[i] = _mm256_unpacklo_##B(pairs[i], pairs[i + 1]);                                    \
+            fours[i + 1] = _mm256_unpackhi_##B(pairs[i], pairs[i + 1]);                                \
         }                                                                                              \
         for (i = 0; i < 2; i++) {                                                                      \
-            r[4 * i] = _mm256_unpacklo_epi32(fours[4 * i], fours[4 * i + 2]);                          \
-            r[4 * i + 1] = _mm256_unpackhi_epi32(fours[4 * i], fours[4 * i + 2]);                      \
-            r[4 * i + 2] = _mm256_unpacklo_epi32(fours[4 * i + 1], fours[4 * i + 3]);                  \
-            r[4 * i + 3] = _mm256_unpackhi_epi32(fours[4 * i + 1], fours[4 * i + 3]);                  \
+            r[4 * i] = _mm256_unpacklo_##C(fours[4 * i], fours[4 * i + 2]);                            \
+            r[4 * i + 1] = _mm256_unpackhi_##C(fours[4 * i], fours[4 * i + 2]);                        \
+            r[4 * i + 2] = _mm256_unpacklo_##C(fours[4 * i + 1], fours[4 * i + 3]);                    \
+            r[4 * i + 3] = _mm256_unpackhi_##C(fours[4 * i + 1], fours[4 * i + 3]);                    \
         }                                                                                              \
     }
+
+/* Of the 32 bytes of eight rows: squares 2 t and 2 t + 1, and 16 of them on, in register t. */
+#define GATHER_SQUARES(r) INTERLEAVE(r, epi8, epi16, epi32)
 
 /* The other way. */
 #define SCATTER_SQUARES(r)                                                                             \
     {                                                                                                  \
         const __m256i together = _mm256_broadcastsi128_si256(                                          \
             _mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));                      \
-        __m256i pairs[8], fours[8];                                                                    \
-        int i;                                                                                         \
-        for (i = 0; i < 8; i++) r[i] = _mm256_shuffle_epi8(r[i], together);                            \
-        for (i = 0; i < 4; i++) {                                                                      \
-            pairs[i] = _mm256_unpacklo_epi16(r[2 * i], r[2 * i + 1]);                                  \
-            pairs[i + 4] = _mm256_unpackhi_epi16(r[2 * i], r[2 * i + 1]);                              \
-        }                                                                                              \
-        for (i = 0; i < 8; i += 2) {                                                                   \
-            fours[i] = _mm256_unpacklo_epi32(pairs[i], pairs[i + 1]);                                  \
-            fours[i + 1] = _mm256_unpackhi_epi32(pairs[i], pairs[i + 1]);                              \
-        }                                                                                              \
-        for (i = 0; i < 2; i++) {                                                                      \
-            r[4 * i] = _mm256_unpacklo_epi64(fours[4 * i], fours[4 * i + 2]);                          \
-            r[4 * i + 1] = _mm256_unpackhi_epi64(fours[4 * i], fours[4 * i + 2]);                      \
-            r[4 * i + 2] = _mm256_unpacklo_epi64(fours[4 * i + 1], fours[4 * i + 3]);                  \
-            r[4 * i + 3] = _mm256_unpackhi_epi64(fours[4 * i + 1], fours[4 * i + 3]);                  \
-        }                                                                                              \
+        int k;                                                                                         \
+        for (k = 0; k < 8; k++) r[k] = _mm256_shuffle_epi8(r[k], together);                            \
+        INTERLEAVE(r, epi16, epi32, epi64)                                                             \
     }
 
 /* Square by square, from `at` on. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -283,21 +284,28 @@ def test_a_planted_difference_is_found(target, tmp_path, monkeypatch):
     assert np.array_equal(made[...], values if target["format"] == "zarr3" else values.T)
 
 
-def test_of_several_arrays_the_wrong_one_is_written_again_and_what_was_made_of_it(tmp_path, monkeypatch):
+@contextmanager
+def planted_difference(array, monkeypatch):
+    """Before a conversion compares what it has written, one voxel of that is changed."""
     from zvcore.converting.conversion import Conversion
 
-    zvcore.open(tmp_path / "src", "w", format="n5").attrs["of"] = "two"
-    for name in ("a", "b"):
-        n5(tmp_path / "src" / name, volume())
     original = Conversion._verify
 
     def planted(self, *args):
         with pytest.warns(UnfinishedConversionWarning):
-            zvcore.open(tmp_path / "dst/b", "r+")[3, 4, 5] ^= 1
+            zvcore.open(array, "r+")[3, 4, 5] ^= 1
         return original(self, *args)
 
     with monkeypatch.context() as patch:
         patch.setattr(Conversion, "_verify", planted)
+        yield
+
+
+def test_of_several_arrays_the_wrong_one_is_written_again_and_what_was_made_of_it(tmp_path, monkeypatch):
+    zvcore.open(tmp_path / "src", "w", format="n5").attrs["of"] = "two"
+    for name in ("a", "b"):
+        n5(tmp_path / "src" / name, volume())
+    with planted_difference(tmp_path / "dst/b", monkeypatch):
         assert not zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr3", verify=True).ok
     again = zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr3")
     assert (again.resumed, again.units) == (1, 2)
@@ -306,19 +314,9 @@ def test_of_several_arrays_the_wrong_one_is_written_again_and_what_was_made_of_i
 
 @pytest.mark.parametrize("again", [[{"part": (1, 2)}, {"part": (2, 2)}], [{}]], ids=str)
 def test_parts_whose_comparison_found_a_difference_are_all_done_again(again, tmp_path, monkeypatch):
-    from zvcore.converting.conversion import Conversion
-
     n5(tmp_path / "src", volume())
     options = {"format": "zarr3", "shards": False, "codec": "zstd", "memory": 1 << 16}
-    original = Conversion._verify
-
-    def planted(self, *args):
-        with pytest.warns(UnfinishedConversionWarning):
-            zvcore.open(tmp_path / "dst", "r+")[3, 4, 5] ^= 1
-        return original(self, *args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Conversion, "_verify", planted)
+    with planted_difference(tmp_path / "dst", monkeypatch):
         for number in (1, 2):
             zvcore.convert(tmp_path / "src", tmp_path / "dst", part=(number, 2), verify=True, **options)
     found = str(zvcore.verify(tmp_path / "dst"))

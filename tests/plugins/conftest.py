@@ -13,6 +13,7 @@ import tensorstore
 import z5py
 
 from zvcore import codecs
+from zvcore.errors import ZvcoreError
 from zvcore.testing.codecs import decode_two
 
 if TYPE_CHECKING:
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
 def noise(seed: int, size: int, spread: float) -> bytes:
     """Nothing that matches, of few or many symbols: literals and next to nothing else."""
     return np.random.default_rng(seed).normal(128, spread, size).clip(0, 255).astype(np.uint8).tobytes()
+
+
+def decoded_alone(codec: codecs.Codec, stored: bytes, size: int) -> bytes | None:
+    """What a codec makes of this; None where that is an error, or not so many bytes."""
+    try:
+        found = bytes(codec.decode(stored, max_size=size))
+    except ZvcoreError:
+        return None
+    return found if len(found) == size else None
 
 
 def has_own_libraries() -> bool:

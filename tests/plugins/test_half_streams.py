@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import zstandard
@@ -9,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zvcore import codecs
-from zvcore.errors import ZvcoreError
 
-from .conftest import has_own_libraries, noise
+from .conftest import decoded_alone, has_own_libraries, noise
 
 CODEC = codecs.get("zstd")
 BLOCK = 128 << 10
@@ -47,12 +48,7 @@ def values(draw: st.DrawFn) -> bytes:
     return bytes(made)
 
 
-def decoded(stored: bytes, size: int) -> bytes | None:
-    try:
-        found = bytes(CODEC.decode(stored, max_size=size))
-    except ZvcoreError:
-        return None
-    return found if len(found) == size else None
+decoded = partial(decoded_alone, CODEC)
 
 
 def decoded_by_libzstd(stored: bytes, size: int) -> bytes | None:

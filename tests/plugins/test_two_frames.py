@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -13,10 +14,9 @@ from hypothesis import strategies as st
 
 import zvcore
 from zvcore import codecs
-from zvcore.errors import ZvcoreError
 from zvcore.testing.codecs import decode_two
 
-from .conftest import has_own_libraries, noise
+from .conftest import decoded_alone, has_own_libraries, noise
 
 CODEC = codecs.get("zstd")
 BLOCK = 128 << 10
@@ -30,12 +30,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def alone(stored: bytes, size: int) -> bytes | None:
-    try:
-        found = bytes(CODEC.decode(stored, max_size=size))
-    except ZvcoreError:
-        return None
-    return found if len(found) == size else None
+alone = partial(decoded_alone, CODEC)
 
 
 def frame(data: bytes, level: int = 3, checksum: bool = False) -> bytes:

@@ -1,8 +1,8 @@
 """Stores from one place to another, object by object, whatever is in them: `zvcore.copy` and `zvcore.sync`.
 
 Documents come last, and of these the outermost, so that an incomplete copy is not taken for a complete one: a group is
-found when all of its members are. Every object appears as a whole, so a
-copy that was interrupted resumes where it was: objects that are there already and are the same are left alone.
+found when all of its members are. Every object appears as a whole, so a copy that was interrupted resumes where it was:
+objects that are there already and are the same are left alone.
 """
 
 from __future__ import annotations
