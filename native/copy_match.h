@@ -1,14 +1,16 @@
 /* How libdeflate's decoder copies a match: what was decoded `offset` bytes before, at least one, once more. zstd's and
  * lz4's do so, too (zstd_sequences.h, lz4_matches.h).
  *
- * libdeflate's own loop copies 8 bytes at a time and looks after 40 whether that was all. The matches of a segmentation are some
- * 80 bytes long, each another length, and nearly each end of that loop is one that the processor did not foresee. Here
- * the first 16 bytes are enough for most matches of images, and for all others 128 at once are: labels are decoded in
- * 0.7 to 0.8 of the time, images in as much as before. What repeats after less than 16 bytes, as a colour of 3 or a point
- * of 12 does, is kept in registers: to load what was stored a moment ago, in other pieces, takes 3 to 7 times as long.
+ * libdeflate's own loop copies 8 bytes at a time and looks after 40 whether that was all. The matches of a segmentation
+ * are some 80 bytes long, each another length, and nearly each end of that loop is one that the processor did not foresee.
+ * Here the first 32 bytes are enough for most matches of images, and 64 more for most others: labels are decoded in 0.7 to
+ * 0.8 of the time, images in as much as before. To copy more at once would be to write more for nothing, at 16 bytes a
+ * cycle on some processors. What repeats after less than 16 bytes, as a colour of 3 or a point of 12 does, is kept in
+ * registers: to load what was stored a moment ago, in other pieces, takes 3 to 7 times as long. So of an element of 1, 2 or
+ * 4 bytes, which labels and shuffled planes are full of, no more is loaded than it has.
  *
- * Up to 127 bytes after the match are written too; the decoder, which keeps as many free (FASTLOOP_MAX_BYTES_WRITTEN),
- * writes them again. What is read lies before what is written, but for up to 7 bytes behind a repeated element, which are
+ * Up to 63 bytes after the match are written too; the decoder, which keeps as many free (FASTLOOP_MAX_BYTES_WRITTEN),
+ * writes them again. What is read lies before what is written, but for up to 5 bytes behind a repeated element, which are
  * not used.
  */
 #ifndef ZV_COPY_MATCH_H
@@ -16,8 +18,12 @@
 
 #include <string.h>
 
-#define ZV_FIRST_COPIED 16
-#define ZV_COPIED_AT_ONCE 128
+/* Whether it pays to ask if 16 bytes are enough: in zstd, whose matches in noise are a few bytes long. */
+#ifndef ZV_ASK_AT_16
+#define ZV_ASK_AT_16 0
+#endif
+
+#define ZV_COPIED_AT_ONCE 64
 #define ZV_WRITTEN_AFTER_MATCH (ZV_COPIED_AT_ONCE - 1)
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -32,20 +38,18 @@ static forceinline void zv_copy_16(const u8 *from, u8 *to) {
     memcpy(to, &bytes, 16);
 }
 
-/* Each load must come after the stores before it: with an offset of less than 128 it reads what they wrote. */
+/* Each load must come after the stores before it: with an offset of less than 64 it reads what they wrote. */
 static forceinline void zv_copy_far(const u8 *from, u8 *to, const u8 *end) {
     zv_copy_16(from, to);
-    from += ZV_FIRST_COPIED;
-    to += ZV_FIRST_COPIED;
+    if (ZV_ASK_AT_16 && likely(to + 16 >= end)) return;
+    zv_copy_16(from + 16, to + 16);
+    from += 32;
+    to += 32;
     while (to < end) {
         zv_copy_16(from, to);
         zv_copy_16(from + 16, to + 16);
         zv_copy_16(from + 32, to + 32);
         zv_copy_16(from + 48, to + 48);
-        zv_copy_16(from + 64, to + 64);
-        zv_copy_16(from + 80, to + 80);
-        zv_copy_16(from + 96, to + 96);
-        zv_copy_16(from + 112, to + 112);
         from += ZV_COPIED_AT_ONCE;
         to += ZV_COPIED_AT_ONCE;
     }
@@ -53,22 +57,27 @@ static forceinline void zv_copy_far(const u8 *from, u8 *to, const u8 *end) {
 
 /* An element of 1, 2, 4 or 8 bytes, again and again. */
 static forceinline u64 zv_repeated(const u8 *from, u32 size) {
-    u64 eight = 0;
-    memcpy(&eight, from, 8); /* Those behind the element are left out below. */
-    if (size == 8) return eight;
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-    eight >>= 64 - 8 * size;
-#endif
-    if (size == 4) return (u32) eight * 0x0000000100000001ULL;
-    if (size == 2) return (u16) eight * 0x0001000100010001ULL;
-    return (u8) eight * 0x0101010101010101ULL;
+    u64 eight;
+    u32 four;
+    u16 two;
+    if (size == 1) return *from * 0x0101010101010101ULL;
+    if (size == 2) {
+        memcpy(&two, from, 2);
+        return two * 0x0001000100010001ULL;
+    }
+    if (size == 4) {
+        memcpy(&four, from, 4);
+        return four * 0x0000000100000001ULL;
+    }
+    memcpy(&eight, from, 8);
+    return eight;
 }
 
 static forceinline void zv_copy_repeated(const u8 *from, u32 size, u8 *to, const u8 *end) {
     u64 eight = zv_repeated(from, size);
     do {
         for (int i = 0; i < 8; i++) memcpy(to + 8 * i, &eight, 8);
-        to += 64;
+        to += ZV_COPIED_AT_ONCE;
     } while (to < end);
 }
 
@@ -105,7 +114,7 @@ static forceinline void zv_copy_long(const u8 *from, u32 size, u8 *to, const u8 
 }
 
 static forceinline void zv_copy_match(const u8 *from, u8 *to, const u8 *end, u32 offset) {
-    if (likely(offset >= ZV_FIRST_COPIED))
+    if (likely(offset >= 16))
         zv_copy_far(from, to, end);
     else if (offset == 1 || offset == 2 || offset == 4 || offset == 8)
         zv_copy_repeated(from, offset, to, end);

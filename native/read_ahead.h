@@ -8,10 +8,6 @@
 #define ZV_FEWEST_LITERALS 1024
 #define ZV_FEWEST_FOR_HALVES 4096
 
-/* Where literals take less, in sixteenths, libzstd may have two of them in each entry of its table, which two loops of one
- * do not overtake. For one block alone it is ZV_LEAST_FOR_ONE. */
-#define ZV_LEAST_FOR_TWO 10
-
 /* Whether the block begins with literals in four streams; where they lie, and what stands in front of them. As far as
  * ZSTD_decodeLiteralsBlock would look, too, before it decodes them. */
 static int zv_find_literals(zv_literals *of) {

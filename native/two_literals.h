@@ -8,18 +8,11 @@
  * are read again, is that the place to read from is known. Here that was known a round before, as in libdeflate: the next
  * bytes are put behind those that are left, however many these are. It takes 0.85 of the time. Of eight streams nobody
  * waits, and that libzstd's way has fewer instructions is worth more.
- *
- * libzstd has tables with two symbols in an entry, too, for literals of few bits. What it reckons that they gain is more
- * than they do on processors of today: where literals take 11/16 of their size and more, one symbol at a time takes 0.65
- * to 0.9 of the time.
  */
 #ifndef ZV_TWO_LITERALS_H
 #define ZV_TWO_LITERALS_H
 
 #include "literals_ahead.h"
-
-/* Sixteenths. */
-#define ZV_LEAST_FOR_ONE 11
 
 /* Symbols of each stream in a round: at most 55 bits, and at least 56 are there. */
 #define ZV_SYMBOLS 5

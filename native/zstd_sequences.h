@@ -15,6 +15,7 @@ typedef U32 u32;
 typedef U64 u64;
 #define forceinline FORCE_INLINE_ATTR inline
 #define likely LIKELY
+#define ZV_ASK_AT_16 1
 #include "copy_match.h"
 
 /* In ZSTD_execSequence, before all else. What it does for other sequences remains. */
