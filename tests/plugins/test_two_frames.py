@@ -22,7 +22,7 @@ CODEC = codecs.get("zstd")
 BLOCK = 128 << 10
 
 
-NOISE = [noise(seed, 30_000, 12) for seed in range(2)]
+NOISE = [noise(seed, 30_000, 20) for seed in range(2)]
 
 pytestmark = pytest.mark.skipif(
     not has_own_libraries(),
@@ -62,7 +62,7 @@ def kinds_of_blocks(stored: bytes) -> list[tuple[int, int]]:
 def values(draw: st.DrawFn) -> bytes:
     """Literals, matches, both, or what is not compressed."""
     seed, size = draw(st.integers(0, 99)), draw(st.integers(0, 2 * BLOCK))
-    made = noise(seed, size, draw(st.sampled_from([0.3, 3, 12, 30, 500])))
+    made = noise(seed, size, draw(st.sampled_from([0.3, 3, 12, 20, 30, 500])))
     return made if draw(st.booleans()) else made[: size // 7] * 7
 
 
@@ -104,7 +104,7 @@ def test_blocks_of_one_frame_are_what_libzstd_gives(
     pieces: list[tuple[int, int, bool]], level: int, damage: list[tuple[int, int]]
 ) -> None:
     data = [
-        noise(seed, size, (12, 12, 3, 25)[seed]) if plain else noise(seed, size // 5 + 1, 12) * 5
+        noise(seed, size, (20, 20, 3, 25)[seed]) if plain else noise(seed, size // 5 + 1, 20) * 5
         for seed, size, plain in pieces
     ]
     stored = bytearray(frame_of_blocks(data, level))
@@ -149,9 +149,9 @@ def test_damaged_literals_are_told_where_libzstd_tells_nothing() -> None:
     """A stream of codes has to end with its last symbol. Of what damages a sector hardly anything does."""
     unseen = told = 0
     for size in (40_000, BLOCK * 2):
-        data = noise(4, size, 12)
+        data = noise(4, size, 20)
         stored = frame(data)
-        for place in range(400, len(stored) - 10, len(stored) // 60):
+        for place in range(400, len(stored) - 10, len(stored) // 120):
             bad = bytearray(stored)
             bad[place : place + 512] = noise(place, len(bad[place : place + 512]), 90)
             try:
@@ -170,7 +170,7 @@ def test_frames_that_gain_nothing_are_left_to_be_decoded_alone() -> None:
     sizes = [len(NOISE[0])] * 2
     assert decode_two(CODEC, [one, other], sizes) == NOISE
     assert decode_two(CODEC, [one, other + one], [sizes[0], 2 * sizes[0]]) is None
-    assert decode_two(CODEC, [one, frame(noise(3, 2 * BLOCK, 12))], [sizes[0], 2 * BLOCK]) is None
+    assert decode_two(CODEC, [one, frame(noise(3, 2 * BLOCK, 20))], [sizes[0], 2 * BLOCK]) is None
     assert decode_two(CODEC, [one, frame(bytes(30_000))], sizes) is None
     assert decode_two(CODEC, [one, other[:-1]], sizes) is None
     # And what was read ahead for a pair that came to nothing is not taken for anything else.
