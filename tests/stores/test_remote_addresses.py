@@ -131,6 +131,32 @@ def test_what_a_web_server_tells_by_its_objects_only_is_not_absent(tmp_path: Pat
         assert store.size("b.npy") is None and store.stamp("a.npy") is not None
 
 
+@pytest.mark.parametrize("lasting", [False, True], ids=["once", "always"])
+def test_an_answer_with_fewer_bytes_than_it_says_is_no_damage(tmp_path: Path, lasting: bool) -> None:
+    """It was told to be: a repair leaves out what is damaged."""
+    answers = 0
+
+    class Short(Ranges):
+        def send_header(self, keyword: str, value: str) -> None:
+            nonlocal answers
+            if keyword == "Content-Length" and self.headers.get("Range") and self.command == "GET":
+                answers += 1
+                if lasting or answers == 1:
+                    value = str(int(value) - 1)
+                    self.close_connection = True
+            super().send_header(keyword, value)
+
+    make(tmp_path)
+    with web_server(tmp_path, Short) as address:
+        array = zvcore.open(f"{address}/zarr")
+        if not lasting:
+            np.testing.assert_array_equal(array[20, 3:5, 7:9], DATA[20, 3:5, 7:9])
+            return
+        with pytest.raises(StoreError, match=r"as many bytes as it says \(expected 132, found 131\)") as caught:
+            array[20, 3:5, 7:9]
+        assert caught.value.key == "zarr/c/0/0/0"
+
+
 def test_what_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnsupportedError, match=r"nothing.*no-such-scheme:"):
         zvcore.open("no-such-scheme://a/b")

@@ -64,6 +64,10 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _HTTP_FAILURES = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
 
 
+class _CutOffError(StoreError):
+    """An answer has other bytes than it says: lost on their way, and no damage of the object. Another may have all."""
+
+
 def _begin(path: str) -> None:
     """Before anything that obstore is asked of a path."""
     _with_threads(path)
@@ -169,6 +173,9 @@ class ObstoreClient(Client):
                 return None
             except exceptions.PreconditionError:
                 raise ChangedError("the object has changed", key=path) from None
+            except _CutOffError:
+                if attempt == _REQUESTS - 1:
+                    raise
             except (*_HTTP_FAILURES, exceptions.BaseError, TimeoutError) as error:
                 if isinstance(error, _HTTP_FAILURES):
                     raise failure(error, path) from None
@@ -203,6 +210,11 @@ class ObstoreClient(Client):
         # Servers need not heed conditions, and some have only dates to tell versions apart.
         found = _same(self._version(result.meta), version, path)
         data = memoryview(cast("Any", result.bytes()))
+        said = result.range[1] - result.range[0]
+        if len(data) != said:
+            raise _CutOffError(
+                "the server's answer has not as many bytes as it says", key=path, expected=said, found=len(data)
+            )
         if whole and (start or stop is not None):
             data = data[max(0, found.size + start) if start < 0 else start : stop]
         return Found(data, found)
@@ -226,7 +238,8 @@ class ObstoreClient(Client):
                 pass  # what that means, and whether to ask again, is decided in one place
             else:
                 begins = max(0, result.meta["size"] + start) if start < 0 else start
-                if result.range[0] == begins:  # some servers send all of it, whatever is asked for
+                # Some servers send all of it, whatever is asked for, and some less than they say.
+                if result.range == (begins, begins + len(data)):
                     return data
         return await super().aget(path, start, stop)
 
