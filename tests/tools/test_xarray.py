@@ -157,3 +157,11 @@ def test_a_group_of_groups_says_what_to_do(tmp_path):
     with pytest.raises(UnsupportedError, match="give group="):
         xarray.open_dataset(tmp_path / "g", engine="zvcore")
     assert xarray.open_dataset(tmp_path / "g", engine="zvcore", group="inner")["a"].shape == (3,)
+
+
+def test_scalars_that_become_zarr_v2_can_be_opened_and_are_not_missing(tmp_path):
+    """Such as the one that says how maps are projected; xarray refused the whole group."""
+    made = xarray.Dataset({"ref": ((), 0, {"grid_mapping_name": "utm"}), "height": ((), 0.0), "v": ("x", [1, 2, 3])})
+    made.to_zarr(tmp_path / "v3", zarr_format=3, consolidated=False)
+    assert not zvcore.convert(tmp_path / "v3", tmp_path / "v2", format="zarr2").losses
+    xarray.testing.assert_identical(xarray.open_zarr(tmp_path / "v2", consolidated=False).load(), made)

@@ -91,7 +91,8 @@ class Zarr2Exchange(AxesByPlace):
 
     def placing_options(self, axes: Axes) -> dict[str, Any]:
         names = [axis.name for axis in axes]
-        return {"dimension_names": names} if names and all(name is not None for name in names) else {}
+        # Of a scalar too, which has none: xarray refuses a whole group for one array that does not say so.
+        return {"dimension_names": names} if all(name is not None for name in names) else {}
 
     def arrangement(self, view: View, filters: list[Codec], big: bool) -> dict[str, Any]:
         axes = stored_axes(view)
@@ -125,7 +126,7 @@ def _masks_nothing(view: View, place: Place, chunks: tuple[int, ...]) -> bool:
     if _is_coordinate(view, place):
         return True
     names = [axis.name for axis in place.axes]
-    if isinstance(view.source, Zarr2Exchange) or place.level or not names or None in names:
+    if isinstance(view.source, Zarr2Exchange) or place.level or None in names:
         return False
     if view.value_dtype.kind not in "biufc" or view.array.attrs.get("_FillValue") is not None:
         return False
