@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import numpy as np
@@ -165,3 +166,24 @@ def test_scalars_that_become_zarr_v2_can_be_opened_and_are_not_missing(tmp_path)
     made.to_zarr(tmp_path / "v3", zarr_format=3, consolidated=False)
     assert not zvcore.convert(tmp_path / "v3", tmp_path / "v2", format="zarr2").losses
     xarray.testing.assert_identical(xarray.open_zarr(tmp_path / "v2", consolidated=False).load(), made)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_zeros_are_not_missing_by_references(version, tmp_path):
+    """They were: the first place along an axis, the first time."""
+    fsspec = pytest.importorskip("fsspec")
+    made = xarray.Dataset({"v": ("x", [0, 1, 2]), "f": ("x", [0.0, np.nan, 1.0])}, {"x": [0, 1, 2]})
+    made["packed"] = ("x", [0.0, np.nan, 2.0], {}, {"dtype": "i2", "_FillValue": -1})
+    made.to_zarr(tmp_path / "a", zarr_format=version, consolidated=False)
+    references = zvcore.references(tmp_path / "a")
+    mapper = fsspec.filesystem("reference", fo=references, remote_protocol="file").get_mapper("")
+    found = xarray.open_dataset(mapper, engine="zarr", consolidated=False)
+    xarray.testing.assert_identical(found.load(), made)
+
+
+def test_what_is_not_stored_is_still_zero_by_references(tmp_path):
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(6,), dtype="i4", chunks=(3,), dimension_names=["x"])
+    array[:3] = [0, 1, 2]
+    references = zvcore.references(tmp_path / "a")["refs"]
+    (document,) = [json.loads(text) for key, text in references.items() if key.endswith(".zarray")]
+    assert document["fill_value"] == 0

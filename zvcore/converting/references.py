@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,8 @@ __all__ = ["references", "write_references"]
 
 _DEEPEST = 64
 _ASKED_AT_ONCE = 1000
+# How many chunks an array may have to be looked at for one that is not stored.
+_MOST_CHUNKS_COUNTED = 4096
 _GROUP = {"zarr_format": 2}
 _REFUSED = (UnsupportedError, PluginError)
 # What an array is called in tables, which hold only groups of arrays.
@@ -178,8 +181,10 @@ def _unlike(piece: Piece) -> UnsupportedError:
 def _array(array: Array, below: str, inline: bool, sized: bool) -> Iterator[tuple[str, Any]]:
     format = get_format(array.format)
     virtual = format.virtual(array)
+    attrs = _attributes(array, virtual)
+    _unmask(array, virtual, attrs)
     yield f"{below}.zarray", json.dumps(_document(virtual))
-    yield f"{below}.zattrs", json.dumps(_attributes(array, virtual))
+    yield f"{below}.zattrs", json.dumps(attrs)
     root = _address(array)
     for piece in _sized(array, virtual.pieces) if sized else virtual.pieces:
         place = [piece.place[axis] for axis in virtual.axes or range(len(piece.place))]
@@ -250,6 +255,36 @@ def _attributes(array: Array, virtual: Virtual) -> dict[str, Any]:
     return {**attrs, "_ARRAY_DIMENSIONS": named}
 
 
+def _unmask(array: Array, virtual: Virtual, attrs: dict[str, Any]) -> None:
+    """Have no fill value where the array has values that equal it: xarray takes them for missing in Zarr v2.
+
+    Programs disagree on what is not stored reads as then, so this is for arrays of which every chunk is there, and for
+    those that are so themselves.
+    """
+    exchange = get_format(array.format).exchange()
+    if exchange.has_no_fill(array):
+        virtual.fill_value = None
+        return
+    if exchange.masks_fill(array) or array.dtype.kind not in "biufc" or np.any(np.asarray(virtual.fill_value)):
+        return
+    said = exchange.mask_value(array) if "_FillValue" in array.attrs else None
+    if said is not None and said == virtual.fill_value:
+        return
+    count = math.prod(-(-n // chunk) for n, chunk in zip(virtual.shape, virtual.chunks, strict=True))
+    if count > _MOST_CHUNKS_COUNTED:
+        return
+    pieces = [*itertools.islice(virtual.pieces, count + 1)]
+    virtual.pieces = iter(pieces)
+    if len(pieces) != count:
+        return
+    virtual.fill_value = None
+    if said is not None and "_FillValue" in attrs:
+        # Version 3 spells what xarray expects here as a value. That NaN is missing goes without saying.
+        attrs["_FillValue"] = said
+        if said != said or not isinstance(said, (bool, int, float)):
+            del attrs["_FillValue"]
+
+
 def _holder(array: Array) -> Store:
     """The store whose keys those of the chunks are."""
     return array.store.folder if isinstance(array.store, SingleFileStore) else array.layout.store
@@ -272,7 +307,9 @@ def _inlined(array: Array, virtual: Virtual, piece: Piece) -> str:
     for axis, extent in zip(virtual.axes or range(array.ndim), virtual.chunks, strict=True):
         chunk[axis] = extent
     box = box_of(piece.place, chunk, array.shape)
-    values = np.full(chunk, virtual.fill_value, array.dtype)
+    values = np.zeros(chunk, array.dtype)
+    if virtual.fill_value is not None:
+        values[...] = virtual.fill_value
     values[tuple(slice(0, stop - start) for start, stop in box)] = array[slices(box)]
     axes = virtual.axes or tuple(range(array.ndim))
     spare = tuple(axis for axis in range(array.ndim) if axis not in axes)
