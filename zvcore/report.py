@@ -420,7 +420,9 @@ class ConversionReport(Outcome, Report):
     def __str__(self) -> str:
         lines = [*map(str, self.problems), *filter(None, [self.beyond(len(self.problems))])]
         lines.extend(f"lost: {loss}" for loss in self.losses)
-        if self.already_finished:
+        if self.already_finished and self.verified is False:
+            lines.append("was finished before, and was changed since: nothing was written; overwriting does it again")
+        elif self.already_finished:
             lines.append("was already finished: nothing was written; overwriting does it again")
         else:
             lines.extend(self._work())

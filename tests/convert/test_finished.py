@@ -76,6 +76,22 @@ def test_run_again_with_verify_it_compares(tmp_path):
     zvcore.open(dst, "r+")[3, 4, 5] = 255
     report = zvcore.convert(src, dst, format="zarr3", verify=True)
     assert report.verified is False and not report.ok and report.status == "damaged"
+    assert "was changed since" in str(report)
+
+
+@pytest.mark.parametrize("options", DESTINATIONS.values(), ids=DESTINATIONS)
+def test_what_was_found_to_differ_is_no_longer_finished(options, tmp_path):
+    source(tmp_path / "src", (40, 40, 40))
+    src, dst = tmp_path / "src", tmp_path / "dst"
+    zvcore.convert(src, dst, **options)
+    made = zvcore.open(dst, "r+")
+    array = made if isinstance(made, zvcore.Array) else made[next(iter(made))]
+    array[3, 4, 5] = 255
+    assert not zvcore.convert(src, dst, **options, verify=True).ok
+    with pytest.raises(ConflictError):
+        zvcore.convert(src, dst, **options)
+    assert (array[3, 4, 5] == 255).all(), "what was changed on purpose is not written over unasked"
+    assert zvcore.convert(src, dst, **options, overwrite=True, verify=True).ok
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,9 @@ class Conversion(ABC):
             report.losses.extend(self.draft.losses)
             if verify:
                 self.make(True)
-                self._verify(report, threads, client, progress)
+                if self._verify(report, threads, client, progress):
+                    self._doubt()
+                    return report
             if self.manifest and not self.store.exists(MANIFEST):
                 self._write_manifest(progress, threads)
             return report
@@ -229,6 +231,9 @@ class Conversion(ABC):
 
     def _record(self) -> None:
         """Leave word that this conversion is finished."""
+
+    def _doubt(self) -> None:
+        """What was finished is no longer what it should be, which is found after the record of it was made."""
 
     def _run_step(self, step: Step, report: ConversionReport, threads: int | None, client: Any, tell: Any) -> None:
         work = step.work

@@ -9,7 +9,7 @@ from zvcore import opening
 from zvcore.converting.adding import add_attributes, array_paths, can_take_members, refuse_touching
 from zvcore.converting.clearing import clear, occupied
 from zvcore.converting.conversion import Conversion
-from zvcore.converting.finished import record_finished, was_finished
+from zvcore.converting.finished import forget_finished, record_finished, was_finished
 from zvcore.converting.journal import Journal
 from zvcore.converting.lacking import lacking
 from zvcore.converting.note import read_note
@@ -219,6 +219,10 @@ class Converting(Conversion):
 
     def _record(self) -> None:
         record_finished(self.store, self.made, self.task())
+
+    def _doubt(self) -> None:
+        # Asked for again it is in the way, not finished. It is not resumed: others may have changed it on purpose.
+        forget_finished(self.store, self.made)
 
     # --- making the destination
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zvcore.converting.making import Made
     from zvcore.stores import Store
 
-__all__ = ["is_recorded", "record_finished", "was_finished"]
+__all__ = ["forget_finished", "is_recorded", "record_finished", "was_finished"]
 
 
 def record_finished(store: Store, made: Made, task: Mapping[str, Any]) -> None:
@@ -29,6 +29,12 @@ def record_finished(store: Store, made: Made, task: Mapping[str, Any]) -> None:
         store.put(
             _key(path_in(store, made.arrays[0][1])), documents.encode({"version": VERSION, "mark": fingerprint(task)})
         )
+
+
+def forget_finished(store: Store, made: Made) -> None:
+    """Take back that what was asked for is done: what is there is no longer what was stored."""
+    if made.arrays:
+        store.delete(_key(path_in(store, made.arrays[0][1])))
 
 
 def was_finished(store: Store, task: Mapping[str, Any], scratch: Store, made: Made) -> bool:
