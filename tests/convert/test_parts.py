@@ -233,6 +233,10 @@ def test_coarser_levels_in_parts_are_added_once(source: Path, tmp_path: Path) ->
     assert zvcore.downsample(tmp_path / "parts", part=(2, 2), **ways).waiting is not None
     assert zvcore.downsample(tmp_path / "parts", part=(1, 2), **ways).waiting is None
     assert zvcore.downsample(tmp_path / "parts", part=(1, 2), **ways).already_finished
+    levels = list(zvcore.open(tmp_path / "parts"))
+    compared = zvcore.downsample(tmp_path / "parts", part=(1, 2), verify=True, **ways)
+    assert compared.already_finished and compared.verified, "it compares the levels that it has made"
+    assert list(zvcore.open(tmp_path / "parts")) == levels, "and makes no further ones"
     for record in [*tmp_path.rglob(".zvcore-converted.json")]:
         record.unlink()
     assert same(tmp_path / "one", tmp_path / "parts")

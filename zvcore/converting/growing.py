@@ -54,8 +54,10 @@ class Growing(Conversion):
         if self.found is not None:
             self._begin_from_before(self.found)
             self.resuming = True
-        elif self.sharing.share is not None and self._was_finished():
+        elif self.sharing.share is not None and (before := self._finished_from()):
             self.finished = True
+            # What is compared are the levels that it has made, not further ones above them.
+            self.node.levels = self.node.levels[:before]
         self.journal = Journal(store, self.task(), None) if self.finished else self._journal()
 
     def task(self) -> dict[str, Any]:
@@ -73,13 +75,12 @@ class Growing(Conversion):
         kept = [leaf for leaf in self.node.levels if isinstance(named, list) and leaf.path in named]
         self.node.levels = kept or self.node.levels
 
-    def _was_finished(self) -> bool:
-        """Whether all parts have done the same before: one that is run again shall not add further levels."""
-        return any(
-            is_recorded(self.store, leaf.path, self._task_from(number))
-            for number, leaf in enumerate(self.node.levels)
-            if number
-        )
+    def _finished_from(self) -> int:
+        """How many levels there were when all parts did the same before: one that is run again shall not add further
+        levels. 0: they have not."""
+        levels = enumerate(self.node.levels)
+        recorded = (number for number, leaf in levels if is_recorded(self.store, leaf.path, self._task_from(number)))
+        return next((number for number in recorded if number), 0)
 
     def _record(self) -> None:
         if self.journal.parts is not None:
