@@ -12,7 +12,7 @@ import pytest
 import zvcore
 from zvcore import zvf
 from zvcore.commands import cli
-from zvcore.errors import UnsupportedError
+from zvcore.errors import LostMetadataWarning, UnsupportedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,3 +102,50 @@ def test_names_of_what_is_left_out_do_not_speak_to_the_terminal(
     assert cli.main(["refs", "a.h5", "-o", "r.json", "--skip-unsupported"]) == 3
     [lost] = [line for line in capsys.readouterr().err.split("\n") if "all is well" in line]
     assert lost.startswith("lost: ") and lost.isprintable()
+
+
+@pytest.fixture
+def untold(tmp_path):
+    path = tmp_path / "untold.h5"
+    with h5py.File(path, "w") as file:
+        file.attrs["raw"] = np.void(b"\xff\xfe")
+        file["link"] = h5py.SoftLink("/values")
+        values = file.create_dataset("values", data=np.arange(12, dtype="i4").reshape(3, 4))
+        values.attrs["raw"] = np.void(b"\xff\xfe")
+        values.attrs["told"] = "yes"
+    return path
+
+
+def test_attributes_that_references_cannot_carry_are_told(untold):
+    losses: list[Problem] = []
+    found = zvcore.references(untold, losses=losses)
+    assert json.loads(found["refs"]["values/.zattrs"])["told"] == "yes"
+    told = sorted((loss.where, loss.what) for loss in losses)
+    assert [where for where, _ in told] == ["", "", "values"]
+    assert any("link" in what for where, what in told if not where)
+    assert ("", "the attribute 'raw' is not known, and is not carried") in told
+    assert ("values", "the attribute 'raw' is not known, and is not carried") in told
+    losses.clear()
+    zvcore.references(f"{untold}:/values", losses=losses)
+    assert len(losses) == 1
+
+
+def test_without_a_list_a_warning_names_them(untold, tmp_path):
+    with pytest.warns(LostMetadataWarning, match="'raw'"):
+        zvcore.references(untold)
+    with pytest.warns(LostMetadataWarning, match="'raw'"):
+        zvcore.write_references(f"{untold}:/values", tmp_path / "refs.json")
+
+
+def test_the_command_tells_them_and_succeeds(untold, tmp_path, capfd):
+    assert cli.main(["refs", str(untold), "-o", str(tmp_path / "refs.json")]) == 0
+    assert "lost: values: the attribute 'raw'" in capfd.readouterr().err
+
+
+def test_sizes_of_voxels_that_no_attribute_says_are_told(tmp_path):
+    zvcore.create(
+        tmp_path / "v", format="precomputed", shape=(8, 8, 8), chunks=(8, 8, 8), dtype="u1", resolution=(4, 4, 40)
+    )
+    losses: list[Problem] = []
+    zvcore.references(tmp_path / "v", losses=losses)
+    assert [(loss.where, "sizes and places of voxels" in loss.what) for loss in losses] == [("4_4_40", True)]

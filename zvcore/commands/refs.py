@@ -36,6 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from zvcore.commands import NOT_SUPPORTED, UsageError
     from zvcore.commands.files import check_folder
     from zvcore.commands.terminal import print_json, put, reading, say
+    from zvcore.report import What
 
     if options.output != "-" and not options.output.lower().endswith((".json", ".parquet", ".parq")):
         raise UsageError(f"{options.output}: the name must end with .json or .parquet, which says what is written")
@@ -53,4 +54,4 @@ def run(options: argparse.Namespace) -> int:
     put(*(f"lost: {loss}" for loss in losses), words=True)
     if options.output != "-":
         say(options, f"{options.output}: {count} chunks")
-    return NOT_SUPPORTED if losses else 0
+    return NOT_SUPPORTED if any(one.kind is What.UNSUPPORTED for one in losses) else 0

@@ -14,11 +14,11 @@ import numpy as np
 import zvcore.codecs
 from zvcore.array import Array
 from zvcore.boxes import box_of, slices
+from zvcore.converting.reference_losses import not_referred_to, sayable, tell
 from zvcore.converting.reference_tables import write_tables
 from zvcore.converting.skipping import refuse
 from zvcore.converting.virtual_chunks import takes_virtual_chunks, write_virtual_chunks
-from zvcore.documents.values import as_json
-from zvcore.errors import MetadataError, OutOfMemoryError, PluginError, UnsupportedError, ZvcoreError
+from zvcore.errors import OutOfMemoryError, PluginError, UnsupportedError, ZvcoreError
 from zvcore.exchange.virtual import removed
 from zvcore.format import Node, get_format
 from zvcore.opening import open as open_path
@@ -59,8 +59,10 @@ def references(
 
     inline  put chunks that other tools cannot read where they lie (cut at the end of an array, or encoded differently
             from the rest) into the document itself; else they are an `UnsupportedError`
-    skip_unsupported  arrays of a group that Zarr cannot express are left out, and each is added to `losses`, if that is
-            a list; otherwise they are an error, which names them all
+    skip_unsupported  arrays of a group that Zarr cannot express are left out; otherwise they are an error, which names
+            them all
+    losses  a list to which is added what is left out, and what is said of the data that references cannot carry (sizes
+            of voxels, attributes that are no JSON); without one, a `LostMetadataWarning` names the attributes
     """
     entries = _entries(path, inline, format, storage_options, skip_unsupported=skip_unsupported, losses=losses)
     return {"version": 1, "refs": dict(entries)}
@@ -105,13 +107,16 @@ def _entries(
         if alone:
             yield ".zgroup", json.dumps(_GROUP)
         yield from _array(top, f"{alone}/" if alone else "", inline, sized)
+        tell([*not_referred_to("", top)], losses)
         return
+    lost: list[Problem] = []
     failed: dict[str, ZvcoreError] = {}
     shown = 0
     for name, node in _nodes(top, failed):
         if not isinstance(node, Array):
             yield f"{name}/.zgroup".lstrip("/"), json.dumps(_GROUP)
-            attrs = dict(getattr(node, "attrs", {}))
+            attrs, _ = sayable(getattr(node, "attrs", {}))
+            lost += not_referred_to(name, node)
             if attrs:
                 yield f"{name}/.zattrs".lstrip("/"), json.dumps(attrs)
             continue
@@ -125,13 +130,14 @@ def _entries(
             continue
         shown += 1
         yield from _array(node, f"{name}/", inline, sized)
+        lost += not_referred_to(name, node)
     if failed and (not skip_unsupported or not shown):
         raise refuse(failed, bool(shown), "shown as Zarr")
-    if losses is not None:
-        losses += [
-            Problem(name, f"it cannot be shown as Zarr: {one.told}", fatal=False, kind=What.UNSUPPORTED)
-            for name, one in failed.items()
-        ]
+    lost += [
+        Problem(name, f"it cannot be shown as Zarr: {one.told}", fatal=False, kind=What.UNSUPPORTED)
+        for name, one in failed.items()
+    ]
+    tell(lost, losses)
 
 
 def _nodes(top: Any, failed: dict[str, ZvcoreError]) -> Iterator[tuple[str, Any]]:
@@ -243,12 +249,7 @@ def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
 
 def _attributes(array: Array, virtual: Virtual) -> dict[str, Any]:
     """Those of the array, and the names of its axes as xarray has them."""
-    attrs = {}
-    for name, value in dict(array.attrs).items():
-        try:
-            attrs[name] = as_json(value, "attributes")
-        except MetadataError:
-            continue
+    attrs, _ = sayable(array.attrs)
     axes = get_format(array.format).read_axes(array)
     order = virtual.axes or range(len(axes))
     named = [axes[axis].name or f"dim_{axis}" for axis in order]
