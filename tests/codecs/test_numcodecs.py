@@ -13,6 +13,7 @@ import zarr
 import zarr.codecs.numcodecs as zarr_numcodecs
 from numcodecs import registry as numcodecs_registry
 
+import zvcore
 from zvcore import codecs
 from zvcore.codecs.numcodecs import NumcodecsCodec, adapter
 from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError
@@ -143,6 +144,23 @@ def test_what_depends_on_the_dtype_is_filled_in(identifier, config, dtype, fille
     assert codec.config() == config
     assert codec.for_dtype(np.dtype(dtype)).config() == {**config, **filled}
     assert codec.for_dtype(np.dtype(dtype)).for_dtype(np.dtype("i1")).config() == {**config, **filled}
+
+
+@pytest.mark.parametrize("filters", ["zarr2", "zarr3"])
+@pytest.mark.parametrize("items", ["<f2", ">f2", "<c8", "<c16"])
+def test_values_that_differences_do_not_give_back_are_refused(filters, items, tmp_path):
+    delta = {"zarr2": {"id": "delta", "dtype": items}, "zarr3": {"name": "numcodecs.delta"}}[filters]
+    kind = np.dtype(items).newbyteorder("=") if filters == "zarr3" else np.dtype(items)
+    array = zvcore.create(
+        tmp_path / "a", format=filters, shape=(4,), chunks=(4,), dtype=kind, filters=[delta], codec="raw"
+    )
+    for kept in ([1, 2, 4, 8], [1, 2, 4, np.nan], [3, np.nan, np.nan, np.nan], [1, 2, 3, np.inf]):
+        array[...] = np.array(kept, kind)
+        assert np.array_equal(array[...], np.array(kept, kind), equal_nan=True)
+    largest = float(np.finfo(items).max)
+    for lost in ([1, np.nan, 2, 3], [np.inf, 1, 2, 3], [-largest, largest, 1, 2]):
+        with pytest.raises(UnsupportedError, match="give back other values"):
+            array[...] = np.array(lost, kind)
 
 
 def test_a_serializer():

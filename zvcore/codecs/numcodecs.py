@@ -20,6 +20,7 @@ from zvcore.cached import cached_property
 from zvcore.casting import as_dtype
 from zvcore.codecs.base import Codec
 from zvcore.codecs.buffers import readable_bytes
+from zvcore.codecs.lost_differences import FLOATING, refuse_lost_differences
 from zvcore.codecs.registry import find_plugin
 from zvcore.codecs.serializers import COUNTED, NUMBERS, check_count, decode_numbers
 from zvcore.errors import (
@@ -144,6 +145,18 @@ class NumcodecsCodec(Codec):
         decoded = self._decoded(self._codec, data)
         return decoded if isinstance(decoded, bytes) else readable_bytes(decoded)
 
+    def _encoded(self, codec: Any, values: Any) -> Any:
+        if self.numcodecs_id != "delta" or codec.dtype.kind not in FLOATING:
+            return codec.encode(values)
+        # numcodecs makes NaN and infinities of differences without an error; numpy's warning would say less than ours.
+        with np.errstate(all="ignore"):
+            stored = codec.encode(values)
+        try:
+            refuse_lost_differences(codec, values, stored)
+        except UnsupportedError as error:
+            raise error.located(codec=self.name)
+        return stored
+
     def _decoded(self, codec: Any, stored: Any) -> Any:
         if self.numcodecs_id in COUNTED:
             check_count(self, stored)
@@ -156,7 +169,7 @@ class NumcodecsCodec(Codec):
         the items as they lie in memory.
         """
         try:
-            return self._codec.encode(values)
+            return self._encoded(self._codec, values)
         except (MemoryError, ZvcoreError):
             raise
         except Exception as error:
@@ -192,7 +205,7 @@ class NumcodecsCodec(Codec):
             # numcodecs would take the bytes for items in the order that the document says.
             values = as_dtype(values, np.dtype(taken))
         # numcodecs goes through an array as it lies in memory.
-        stored = codec.encode(np.ascontiguousarray(values))
+        stored = self._encoded(codec, np.ascontiguousarray(values))
         if self.kind != "array":
             return stored
         dtype, shape = self.encoded_form(values.dtype, values.shape)
