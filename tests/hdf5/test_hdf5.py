@@ -190,6 +190,23 @@ def test_attributes_and_names_of_axes_are_carried_or_told(tmp_path: Path) -> Non
     }  # fmt: skip
 
 
+def test_dimensions_of_netcdf_without_values_are_told_and_are_no_arrays(tmp_path: Path) -> None:
+    """As arrays they would be zeros that nobody has written."""
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        file.create_dataset("x", shape=(4,), dtype=">f4").make_scale(
+            "This is a netCDF dimension but not a netCDF variable         4"
+        )
+        file.create_dataset("y", shape=(3,), dtype="f4").make_scale("y")
+        values = file.create_dataset("values", data=np.arange(12.0).reshape(3, 4))
+        values.dims[0].attach_scale(file["y"])
+        values.dims[1].attach_scale(file["x"])
+    assert list(zvcore.open(tmp_path / "a.nc")) == ["values", "y"], "a variable without values is one all the same"
+    report = zvcore.convert(tmp_path / "a.nc", tmp_path / "a.zarr", format="zarr3")
+    assert sorted(zvcore.open(tmp_path / "a.zarr")) == ["values", "y"]
+    (told,) = [loss.what for loss in report.losses if not loss.where]
+    assert told.startswith("the dimension 'x' of netCDF, which has 4 places and no values,")
+
+
 def test_groups_that_lie_in_themselves_end(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w") as file:
         group = file.create_group("a")

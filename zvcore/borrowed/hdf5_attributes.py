@@ -12,7 +12,7 @@ from zvcore.images.axes import numbers
 if TYPE_CHECKING:
     from zvcore.images import Axes
 
-__all__ = ["attributes_of", "axes_of", "untold_of"]
+__all__ = ["attributes_of", "axes_of", "is_bare_dimension", "untold_of"]
 
 # How dimension scales are stored: references, which say nothing elsewhere.
 _SCALES = ("DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid")
@@ -100,6 +100,16 @@ def _named(dataset: Any) -> list[tuple[str, list[str]]]:
 def _is_scale(dataset: Any) -> bool:
     try:
         return bool(_plain(dataset.attrs.get(_CLASS, b"")) == _SCALE_CLASS)
+    except _ERRORS:
+        return False
+
+
+def is_bare_dimension(dataset: Any) -> bool:
+    """Whether this is no more than a dimension of netCDF: a name and a length, for which no values were ever stored."""
+    try:
+        said = _plain(dataset.attrs.get(_NAME, b""))
+        named = isinstance(said, str) and said.startswith(_NAMELESS)
+        return named and _is_scale(dataset) and dataset.id.get_storage_size() == 0
     except _ERRORS:
         return False
 

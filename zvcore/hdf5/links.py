@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zvcore.borrowed.file import library
+from zvcore.borrowed.hdf5_attributes import is_bare_dimension
 from zvcore.errors import UnsupportedError
 
 __all__ = ["child", "inner", "members_of"]
@@ -41,9 +42,21 @@ def members_of(group: Any) -> tuple[list[str], list[str]]:
             others.append(f"the link {name!r} to {link.path!r}")
         elif isinstance(link, h5py.HardLink) and group.get(name, getclass=True) is h5py.Datatype:
             others.append(f"the named data type {name!r}")
+        elif isinstance(link, h5py.HardLink) and _is_bare_dimension(group, name):
+            # As an array it would be zeros, which nobody has written.
+            length = group[name].shape[0]
+            others.append(f"the dimension {name!r} of netCDF, which has {length} places and no values,")
         else:
             names.append(name)
     return names, others
+
+
+def _is_bare_dimension(group: Any, name: str) -> bool:
+    h5py = library("h5py", "hdf5", "HDF5")
+    if group.get(name, getclass=True) is not h5py.Dataset:
+        return False
+    here = group[name]
+    return len(here.shape or ()) == 1 and is_bare_dimension(here)
 
 
 def child(group: Any, name: str, where: str) -> Any:
