@@ -191,6 +191,20 @@ def test_sizes_of_pixels_go_along(tmp_path: Path) -> None:
     assert np.allclose([axis.scale for axis in axes[1:]], 0.25) and axes[1].unit == "micrometer"
 
 
+def test_an_image_of_other_sizes_of_pixels_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for number, dots in enumerate((4, 4.00001, 8, 4)):
+        plane = np.full((32, 32), number, "u1")
+        path = tmp_path / f"a/p{number}.tif"
+        tifffile.imwrite(path, plane, imagej=True, resolution=(dots, dots), metadata={"unit": "um"})
+    told = zvcore.verify(tmp_path / "a")
+    assert [(problem.where, problem.fatal) for problem in told.problems] == [("p2.tif", False)]
+    assert "sizes of pixels" in str(told) and told.ok
+    with pytest.warns(zvcore.errors.LostMetadataWarning, match="p2.tif: this image says other"):
+        values = zvcore.open(tmp_path / "a")[...]
+    assert values[:, 0, 0].tolist() == [0, 1, 2, 3]
+
+
 def test_opening_costs_one_listing_and_one_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = png(tmp_path / "a")
     from zvcore.stores.local import LocalStore

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.borrowed.care import ReadingCare, places_in
 from zvcore.boxes import box_of, count_of, slices
-from zvcore.errors import MissingImagesWarning, NotFoundError, ZvcoreError
+from zvcore.errors import LostMetadataWarning, MissingImagesWarning, NotFoundError, ZvcoreError
 from zvcore.exchange.target import grow
 from zvcore.report import Problem, Report, What
 from zvcore.stack.names import missing_numbers, told_numbers
-from zvcore.stack.reading import images_of
+from zvcore.stack.reading import images_of, other_axes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +55,10 @@ class StackCare(ReadingCare):
         step = 1 if not array.size else max(1, min(_MOST, _AT_ONCE * len(names) // array.nbytes))
         for first in range(0, 0 if fast else len(wanted), step):
             some = wanted[first : first + step]
-            _read(array, names, some, threads, report)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LostMetadataWarning)  # what it says is told of each image
+                _read(array, names, some, threads, report)
+                _compare_axes(array, names, some, report)
             report.count("images", len(some))
             report.looked_at(len(some))
         return report
@@ -101,6 +104,16 @@ def _read(array: Array, names: Sequence[str], numbers: Sequence[int], threads: i
             _read_one(array, number, threads)
         except ZvcoreError as error:
             report.tell(Problem.of(error, names[number]))
+
+
+def _compare_axes(array: Array, names: Sequence[str], numbers: Sequence[int], report: Report) -> None:
+    for number in numbers:
+        try:
+            said = other_axes(array, number)
+        except ZvcoreError:
+            continue  # it was told when it was read
+        if said is not None:
+            report.add(names[number], said, fatal=False, kind=What.DISAGREEMENT)
 
 
 def _read_one(array: Array, number: int, threads: int | None) -> None:

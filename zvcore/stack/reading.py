@@ -4,6 +4,7 @@ images themselves the first is looked at, and each of the others when it is read
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,10 @@ from zvcore.array import Array
 from zvcore.borrowed.array import BorrowedArray
 from zvcore.borrowed.blocks import BlockLayout
 from zvcore.borrowed.stacked import Members, stacked_layout
-from zvcore.errors import MissingImagesWarning, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import LostMetadataWarning, MissingImagesWarning, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.format import formats, get_format
 from zvcore.images import Axis
+from zvcore.images.axes import nanometers
 from zvcore.stack.names import PICTURES, images_in, kinds_of, missing_numbers, told_numbers
 from zvcore.stack.pictures import Like, Picture, unlike
 from zvcore.stores.matching import MatchingStore
@@ -25,33 +27,64 @@ if TYPE_CHECKING:
     from zvcore.images import Axes
     from zvcore.stores import Store
 
-__all__ = ["images_of", "is_flat", "read"]
+__all__ = ["images_of", "is_flat", "other_axes", "read"]
 
 _FORMAT = "stack"
 _FLAT = {"y", "x", "c"}
 # How many gaps in the sequence stand in an attribute.
 _MOST_GAPS = 1000
+# By how much sizes may differ that are meant to be the same: TIFF has them as fractions.
+_ROUNDING = 1e-4
 
 
 class Opening:
     """Opens the images of a stack by their numbers.
 
     like  what they have to be like, once it is known
+    axes  what the first says of its axes, which holds for the whole stack
     """
 
     def __init__(self, store: Store, names: Sequence[str]) -> None:
         self.store, self.names = store, names
         self.like: Like | None = None
+        self.axes: Axes = ()
+        self._warned = False
 
     def __call__(self, number: int) -> Array:
         name = self.names[number]
         found = _picture(self.store, name, self.like) if name.lower().endswith(PICTURES) else _file(self.store, name)
         here = found.shape, found.dtype
         if self.like is None:
-            self.like = here
-        elif here != self.like:
+            self.like, self.axes = here, _axes(found)
+            return found
+        if here != self.like:
             raise unlike(name, self.like, here)
+        said = unlike_axes(self.axes, found)
+        if said is not None and not self._warned:
+            # One is enough: of all others `verify` tells.
+            self._warned = True
+            warnings.warn(f"{self.store.root}/{name}: {said}", LostMetadataWarning, stacklevel=2)
         return found
+
+
+def unlike_axes(axes: Axes, found: Array) -> str | None:
+    """How an image's axes differ from those that the first says of the stack, in words; None if they do not."""
+    here = _axes(found)
+    if all(one.name == other.name and _same_size(one, other) for one, other in zip(axes, here, strict=True)):
+        return None
+    expected, said = (", ".join(map(_told, some)) for some in (axes, here))
+    return f"this image says other axes or sizes of pixels ({said}) than the first ({expected}), which hold for all"
+
+
+def _same_size(one: Axis, other: Axis) -> bool:
+    if one.scale is None or other.scale is None:
+        return one.scale is other.scale
+    return math.isclose(one.scale * nanometers(one.unit), other.scale * nanometers(other.unit), rel_tol=_ROUNDING)
+
+
+def _told(axis: Axis) -> str:
+    size = "of unknown size" if axis.scale is None else f"{axis.scale:g} {axis.unit or '(no unit)'}"
+    return f"{axis.name} {size}"
 
 
 def images_of(store: Store) -> tuple[Store, list[str]]:
@@ -87,6 +120,14 @@ def read(store: Store) -> BorrowedArray:
         image={"convention": "stack of images"} if known else None,
         whole=(1, *getattr(first, "whole", first.chunks)), untold=_said(first),
     )  # fmt: skip
+
+
+def other_axes(array: Array, number: int) -> str | None:
+    """How the axes of an image of a stack differ from those that the first says of all; None if they do not."""
+    layout: Any = array.layout
+    members = layout.blocks.members if isinstance(layout, BlockLayout) else layout.members
+    first, found = members[0], members[number]
+    return unlike_axes(_axes(first), found)
 
 
 def _said(first: Array) -> tuple[str, ...]:
