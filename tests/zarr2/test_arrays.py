@@ -451,3 +451,18 @@ def test_chunks_that_nothing_encodes_are_read_where_they_belong(tmp_path: Path, 
         assert (out[0] == 77).all() and (out[5] == 77).all() and (out[:, 0] == 77).all() and (out[:, 4] == 77).all()
     (tmp_path / "1.1").unlink()
     assert (array[4:8, 3:6] == 9).all()
+
+
+def test_the_bits_of_another_nan_are_told_where_documents_cannot_say_them(tmp_path: Path) -> None:
+    other = np.array([0x7FC01234], "u4").view("f4")[0]
+    with pytest.warns(zvcore.errors.LostMetadataWarning, match="0x7fc01234"):
+        zvcore.create(tmp_path / "a", format="zarr2", shape=4, dtype="f4", fill_value=other)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        zvcore.create(tmp_path / "b", format="zarr2", shape=4, dtype=">f4", fill_value=np.nan)
+        source = zvcore.create(tmp_path / "c", format="zarr3", shape=4, chunks=2, dtype="f4", fill_value=other)
+        source[:2] = 1
+        report = zvcore.convert(tmp_path / "c", tmp_path / "d", format="zarr2")
+        same = zvcore.convert(tmp_path / "c", tmp_path / "e", format="zarr3")
+    assert ["the fill value nan" in loss.what for loss in report.losses] == [True] and not same.losses
+    assert zvcore.open(tmp_path / "d")[...].view("u4").tolist() == source[...].view("u4").tolist()

@@ -114,7 +114,7 @@ class Carrying:
             # numpy does not say of records whether there is anything in them.
             lost = any(found.tobytes()) and not _same_value(found, here)
         else:
-            lost = bool(np.any(found)) and not _same_value(found, here)
+            lost = bool(np.any(found)) and not (_same_value(found, here) and _same_nan(found, here))
         if lost:
             title = self.draft.format.title
             self.draft.lose(
@@ -264,6 +264,14 @@ def _same_value(found: Any, here: Any) -> bool:
         # numpy refuses to compare raw bytes with anything else.
         return isinstance(here, np.void) and found.tobytes() == here.tobytes()
     return bool(np.all((found == here) | ((found != found) & (here != here))))
+
+
+def _same_nan(found: Any, here: Any) -> bool:
+    """Whether two floats that are both NaN have the same bits."""
+    dtype = getattr(found, "dtype", None)
+    if dtype is None or dtype.kind != "f" or not np.isnan(found) or np.asarray(here).dtype.kind != "f":
+        return True
+    return bool(np.asarray(here, dtype).tobytes() == found.tobytes())
 
 
 def _folder_name(node: Pyramid) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,11 @@ import numpy as np
 import zvcore.codecs
 from zvcore.boxes import default_chunks, given_lengths
 from zvcore.choices import AUTO, chosen
-from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
+from zvcore.errors import CodecNotFoundError, ConflictError, LostMetadataWarning, MetadataError
 from zvcore.zarr2.array import Zarr2Array
 from zvcore.zarr2.attributes import Attributes
 from zvcore.zarr2.consolidated import forget_below, tell_above
-from zvcore.zarr2.dtypes import OBJECT_CODECS, DataType, data_type_of, parse_data_type
+from zvcore.zarr2.dtypes import OBJECT_CODECS, DataType, data_type_of, is_unsaid_nan, parse_data_type
 from zvcore.zarr2.metadata import ARRAY, ATTRIBUTES, DOCUMENT, GROUP, ArrayMetadata, write_document
 
 if TYPE_CHECKING:
@@ -162,9 +163,14 @@ def _written_fill(data_type: DataType, given: Any) -> Any:
     if given is AUTO and data_type.kind == "fixed" and data_type.dtype.kind in "mM":
         fill_value = 0
     try:
-        return data_type.write_fill(fill_value)
+        written = data_type.write_fill(fill_value)
     except (TypeError, ValueError, OverflowError) as error:
         raise MetadataError(f"not a fill value of {data_type.dtype}: {error}", found=repr(fill_value)) from error
+    if data_type.kind == "fixed" and is_unsaid_nan(fill_value, data_type.dtype):
+        bits = np.asarray(fill_value, data_type.dtype).tobytes()[::-1].hex()
+        told = f"the bits of the fill value NaN (0x{bits}) are not carried: Zarr v2 has one NaN"
+        warnings.warn(told, LostMetadataWarning, stacklevel=2)
+    return written
 
 
 def _named(names: Sequence[str] | None, rank: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from zvcore.errors import MetadataError, UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["OBJECT_CODECS", "DataType", "data_type_of", "parse_data_type"]
+__all__ = ["OBJECT_CODECS", "DataType", "data_type_of", "is_unsaid_nan", "parse_data_type"]
 
 # The codecs that make bytes of objects, and what kind of items numpy has for them then.
 OBJECT_CODECS = {
@@ -155,6 +155,16 @@ class DataType:
             case "U":
                 return str(item)
         return base64.b64encode(np.array(item, self.dtype).tobytes()).decode()
+
+
+def is_unsaid_nan(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Whether a fill value is a NaN with other bits than the one that documents can say."""
+    size = dtype.itemsize // (1 + (dtype.kind == "c"))
+    if value is None or dtype.kind not in "fc" or size not in (2, 4, 8):
+        return False
+    part = np.dtype(f"f{size}")
+    parts = np.atleast_1d(np.asarray(value, dtype.newbyteorder("="))).view(part)
+    return any(one.tobytes() != part.type(math.nan).tobytes() for one in parts[np.isnan(parts)])
 
 
 def _text(value: Any) -> str:

@@ -15,6 +15,7 @@ from zvcore.exchange.stored import given_dtype, read_mask_value, stored_axes
 from zvcore.exchange.target import chunk_shape, fill_value
 from zvcore.zarr2.attributes import DIMENSIONS, dimension_names
 from zvcore.zarr2.consolidated import consolidate
+from zvcore.zarr2.dtypes import is_unsaid_nan
 from zvcore.zarr2.group import Zarr2Group, create_group
 from zvcore.zarr2.metadata import CONSOLIDATED, DOCUMENT, DOCUMENTS, GROUP, ArrayMetadata, document_key
 
@@ -78,6 +79,8 @@ class Zarr2Exchange(AxesByPlace):
         chunks = chunk_shape(view, target.chunks)
         undefined = (view.dtype is None and view.source.has_no_fill(view.array)) or _masks_nothing(view, place, chunks)
         fill = None if undefined else _missing(view)
+        if view.value_dtype.kind == "f" and is_unsaid_nan(fill, view.value_dtype):
+            fill = view.value_dtype.type(math.nan)  # what differs from it is stored, and told as a loss
         options: dict[str, Any] = {"dtype": given_dtype(view), "chunks": chunks, "fill_value": fill}
         options.update(self.codec_option(view, target))
         options.update(self.shard_option(view, target, chunks))
