@@ -206,3 +206,23 @@ def test_what_is_told_is_used_where_looking_is_slow() -> None:
     writer = zvcore.open(store, "r+")
     store.asked.clear()
     assert writer["a"].shape == (4, 4) and store.asked == ["a/.zarray"]
+
+
+@pytest.mark.parametrize("later", ["b", "g/b", "h"])
+def test_verify_names_members_that_were_added_behind_the_groups_back(tmp_path: Path, later: str) -> None:
+    root = zarr.open_group(tmp_path, mode="w", zarr_format=2)
+    for name in ("a", "g/a"):
+        root.create_array(name, shape=(4,), dtype="u1", chunks=(2,))
+    zarr.consolidate_metadata(root.store)
+    assert not zvcore.verify(tmp_path).problems
+    zarr.create_array(str(tmp_path), name=later, shape=(4,), dtype="u1", chunks=(2,), zarr_format=2)
+    [problem] = zvcore.verify(tmp_path).problems
+    assert problem.where == ".zmetadata" and f"does not tell of {later}," in str(problem) and not problem.fatal
+    zarr.consolidate_metadata(root.store)
+    assert not zvcore.verify(tmp_path).problems
+
+
+def test_verify_names_the_members_of_a_group_that_tells_of_nothing(tmp_path: Path) -> None:
+    zvcore.open(tmp_path, "w", format="zarr2").create_dataset("a", shape=(4,), dtype="u1")
+    (tmp_path / ".zmetadata").write_text(json.dumps({"zarr_consolidated_format": 1, "metadata": {}}))
+    assert ["does not tell of a," in str(problem) for problem in zvcore.verify(tmp_path).problems] == [True]

@@ -99,10 +99,11 @@ def _shape_at(store: Store, path: str) -> tuple[int, ...] | None:
 def _group(store: Store, report: Report, only: Sequence[str] | None) -> list[str]:
     """Look at a group without its members, whose names it gives."""
     # Damage to it is told where nothing can be listed, too.
-    told = _told(store, report) if only is None else {}
+    told = _told(store, report) if only is None else None
     folders, names = store.list_dir()
     if only is None:
         stray_objects(names, _GUESTS, report)
+    if told is not None:
         _consolidated(store, told, set(folders), report)
     members = []
     for name in folders:
@@ -118,21 +119,22 @@ def _is_member(store: Store, name: str) -> bool:
     return any(store.exists(f"{name}/{mark}") for mark in (DOCUMENT, GROUP))
 
 
-def _told(store: Store, report: Report) -> Told:
-    """What the group says of its members; nothing where that cannot be read."""
+def _told(store: Store, report: Report) -> Told | None:
+    """What the group says of its members; None where it says nothing, or that cannot be read."""
     try:
-        told = read_consolidated(store) or {}
-        if not told:
+        told = read_consolidated(store)
+        if told is None:
             tells_too_much(store, CONSOLIDATED, CONSOLIDATED, report)
     except ZvcoreError as error:
         report.tell(Problem.of(error, CONSOLIDATED))
-        return {}
+        return None
     return told
 
 
 def _consolidated(store: Store, told: Told, folders: Collection[str], report: Report) -> None:
     """What the group says of its members against what they say themselves. `folders` are those in the group."""
     missing = 0
+    groups = [""]
     for key, document in told.items():
         path, _, name = key.rpartition("/")
         if name not in (DOCUMENT, GROUP, ATTRIBUTES):
@@ -141,6 +143,8 @@ def _consolidated(store: Store, told: Told, folders: Collection[str], report: Re
             own = _own_document(store, path, name, not path or path.partition("/")[0] in folders)
         except ZvcoreError:
             continue  # told with the member itself
+        if path and name == GROUP and own is not None:
+            groups.append(path)
         if own is None:
             missing += 1
             if missing <= NAMED:
@@ -151,6 +155,24 @@ def _consolidated(store: Store, told: Told, folders: Collection[str], report: Re
     if missing > NAMED:
         what = f"it tells of {missing - NAMED} more documents that are not there"
         report.add(CONSOLIDATED, what, kind=What.MISSING)
+    _untold(store, told, groups, report)
+
+
+def _untold(store: Store, told: Told, groups: Sequence[str], report: Report) -> None:
+    """Name the members of these groups of which the outermost one does not tell: somebody added them later."""
+    count = 0
+    for group in groups:
+        for folder in store.list_dir(group)[0]:
+            name = f"{group}/{folder}" if group else folder
+            if any(document_key(mark, name) in told for mark in (DOCUMENT, GROUP)) or not _is_member(store, name):
+                continue
+            count += 1
+            if count <= NAMED:
+                what = f"it does not tell of {name}, and readers that use it do not find it"
+                report.add(CONSOLIDATED, what, fatal=False, kind=What.DOCUMENT)
+    if count > NAMED:
+        what = f"it does not tell of {count - NAMED} more members that are there"
+        report.add(CONSOLIDATED, what, fatal=False, kind=What.DOCUMENT)
 
 
 def _own_document(store: Store, path: str, name: str, there: bool) -> dict[str, Any] | None:
