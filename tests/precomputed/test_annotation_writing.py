@@ -409,3 +409,10 @@ def test_masked_values_are_missing_and_not_what_lies_below_the_mask(tmp_path: Pa
     whole = {**columns, name: np.ma.masked_equal(columns[name], 99)}
     write_annotations(tmp_path / "b", "point", whole, dimensions=nm)
     assert zvcore.open(tmp_path / "b").get_many([1])["size"].tolist() == [1]
+
+
+@pytest.mark.parametrize("limit", [0, -1, 2.5, True, None])
+def test_a_limit_below_one_is_refused_before_anything_is_made(tmp_path, limit):
+    with pytest.raises(ValueError, match="limit is a number of annotations"):
+        write_annotations(tmp_path / "a", "point", {"point": np.zeros((2, 3))}, dimensions=NM, limit=limit)
+    assert not (tmp_path / "a").exists()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,6 +102,8 @@ def write_annotations(
 
     The report counts annotations and levels, and names what the format cannot hold.
     """
+    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
+        raise ValueError(f"limit is a number of annotations in a cell, at least 1, not {limit!r}")
     store = open_store(path, "w")
     before = what_is_there(store, overwrite)
     report = Report()
@@ -118,7 +121,7 @@ def write_annotations(
         facts = _take(spool, schema, rest, progress)
         bounds = _bounds(facts, lower_bound, upper_bound, len(units))
         frame = Frame.of(schema.form, list(units.values()), *bounds, seed)
-        levels = plan_levels(frame, _Again(spool), max(1, int(limit)), facts.count)
+        levels = plan_levels(frame, _Again(spool), int(limit), facts.count)
         info = _describe(schema, units, frame, levels, facts, sharding)
         document = {**dict(attrs or {}), **info.to_json()}
         # What the document cannot say is refused while all that is to be replaced is still there.
