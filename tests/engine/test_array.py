@@ -388,3 +388,23 @@ def test_steps_larger_than_chunks_pass_chunks_over(store):
     for step in itertools.chain(range(1, 12), (50, 99, 200)):
         assert (array[::step, ::step] == values[::step, ::step]).all()
         assert (array[::-step, 5::step] == values[::-step, 5::step]).all()
+
+
+def test_memory_whose_items_lie_upon_each_other_is_refused(tmp_path):
+    """Of such items only what was written last stays."""
+    strided = np.lib.stride_tricks.as_strided
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(4, 6), chunks=(2, 3), dtype="u2")
+    array[...] = values = np.arange(24, dtype="u2").reshape(4, 6)
+    room = np.zeros(1000, "u2")
+    for strides in ((2, 2), (0, 2), (12, 0), (10, 2), (-2, 2), (12, 1), (2, 6)):
+        with pytest.raises(ValueError, match="lie upon each other"):
+            array.read(..., out=strided(room[100:], (4, 6), strides))
+    assert not room.any()
+    for out in (
+        strided(room[100:], (4, 6), (-12, 2)), strided(room[100:], (4, 6), (100, -14)), np.zeros((9, 4), "u2").T[:, 3:],
+        np.zeros((8, 9, 12), "u2")[::-2, 4, ::2],
+    ):  # fmt: skip
+        assert array.read(..., out=out) is out and (out == values).all()
+    one = strided(room, (1, 6), (0, 2))
+    assert (array.read((slice(0, 1), slice(None)), out=one) == values[:1]).all()
+    assert array.read((slice(0, 0),), out=strided(room, (0, 6), (0, 0))).shape == (0, 6)

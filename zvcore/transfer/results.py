@@ -49,7 +49,23 @@ def target(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArra
         raise ValueError(f"out has dtype {found.dtype}, the array {dtype}")
     if not found.flags.writeable:
         raise ValueError("out is read-only")
+    if _overlaps(found):
+        raise ValueError(f"items of out lie upon each other: of strides {found.strides} only the last ones would stay")
     return np.asarray(found)
+
+
+def _overlaps(values: npt.NDArray[Any]) -> bool:
+    """Whether items of an array share memory. So all are taken for whose axes do not lie whole between the steps of
+    longer ones: no slice or transposition of an array is like that.
+    """
+    if not values.size:
+        return False
+    end = values.itemsize
+    for step, count in sorted((abs(step), n) for step, n in zip(values.strides, values.shape, strict=True) if n > 1):
+        if step < end:
+            return True
+        end += step * (count - 1)
+    return False
 
 
 def _memory(out: Any) -> npt.NDArray[Any]:
