@@ -226,3 +226,16 @@ def test_verify_names_the_members_of_a_group_that_tells_of_nothing(tmp_path: Pat
     zvcore.open(tmp_path, "w", format="zarr2").create_dataset("a", shape=(4,), dtype="u1")
     (tmp_path / ".zmetadata").write_text(json.dumps({"zarr_consolidated_format": 1, "metadata": {}}))
     assert ["does not tell of a," in str(problem) for problem in zvcore.verify(tmp_path).problems] == [True]
+
+
+@pytest.mark.parametrize("name", ["", "b//c", "/b", "b/", "..", "b/../a", "."])
+def test_names_of_no_member_in_what_a_group_tells_are_told(tmp_path: Path, name: str) -> None:
+    group = zvcore.open(tmp_path, "w", format="zarr2")
+    group.create_dataset("a", shape=(4,), dtype="u1")
+    zvcore.open(tmp_path, "r+").create_group("b")
+    own = {key: json.loads((tmp_path / key).read_text()) for key in (".zgroup", "a/.zarray", "b/.zgroup")}
+    told = {**own, f"{name}/.zgroup": own[".zgroup"]}
+    (tmp_path / ".zmetadata").write_text(json.dumps({"zarr_consolidated_format": 1, "metadata": told}))
+    assert list(zvcore.open(tmp_path)) == ["a", "b"]
+    (problem,) = zvcore.verify(tmp_path).problems
+    assert problem.where == ".zmetadata" and problem.fatal and "names of members" in str(problem)

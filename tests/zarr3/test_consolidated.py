@@ -11,7 +11,7 @@ import pytest
 import zarr
 
 import zvcore
-from zvcore.errors import NotFoundError
+from zvcore.errors import MetadataError, NotFoundError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,3 +180,15 @@ def test_verify_names_members_that_were_added_behind_the_groups_back(tmp_path: P
     assert f"does not tell of {later}," in str(problem) and not problem.fatal
     zarr.consolidate_metadata(root.store)
     assert not zvcore.verify(tmp_path).problems
+
+
+@pytest.mark.parametrize("name", ["", "b//c", "/b", "b/", "..", "b/../a", "."])
+def test_names_of_no_member_in_what_a_group_tells_are_refused(tmp_path: Path, name: str) -> None:
+    """The empty one is the group itself: what walks through its members did not end."""
+    zvcore.open(tmp_path, "w", format="zarr3").create_group("a")
+    document = json.loads((tmp_path / "zarr.json").read_text())
+    document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {name: {**document}}}
+    (tmp_path / "zarr.json").write_text(json.dumps(document))
+    with pytest.raises(MetadataError, match="names of members"):
+        zvcore.open(tmp_path)
+    assert not zvcore.verify(tmp_path).ok

@@ -38,6 +38,7 @@ __all__ = [
     "Place",
     "Table",
     "Text",
+    "is_member_name",
     "named",
 ]
 
@@ -368,3 +369,8 @@ def named(value: Any, place: Place) -> tuple[str, dict[str, Any], Place]:
     if not isinstance(configuration, dict):
         raise at.wrong("an object", configuration)
     return value["name"], configuration, at
+
+
+def is_member_name(path: str) -> bool:
+    """Whether this can be where a member lies in a group: names between slashes, none of which leads elsewhere."""
+    return not any(name in ("", ".", "..") for name in path.split("/"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore import documents
 from zvcore.documents.above import groups_above, is_there, warn_user, warned_of
 from zvcore.documents.document import LARGEST_TOLD, fetch, parse
-from zvcore.documents.members import Object, Place
+from zvcore.documents.members import Object, Place, is_member_name
 from zvcore.errors import DamagedMetadataWarning, MetadataError
 from zvcore.zarr2.metadata import ATTRIBUTES, CONSOLIDATED, DOCUMENT, GROUP, document_key
 
@@ -33,6 +33,9 @@ def told_documents(document: dict[str, Any]) -> Told:
         raise place.member("zarr_consolidated_format").wrong("1", document.get("zarr_consolidated_format"))
     told = Object().load(document.get("metadata"), place.member("metadata"))
     for key, one in told.items():
+        path = key.rpartition("/")[0]
+        if "/" in key and not is_member_name(path):
+            raise place.member("metadata").member(key).wrong("names of members between slashes", path)
         Object().load(one, place.member("metadata").member(key))
     return told
 
