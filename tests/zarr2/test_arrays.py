@@ -466,3 +466,13 @@ def test_the_bits_of_another_nan_are_told_where_documents_cannot_say_them(tmp_pa
         same = zvcore.convert(tmp_path / "c", tmp_path / "e", format="zarr3")
     assert ["the fill value nan" in loss.what for loss in report.losses] == [True] and not same.losses
     assert zvcore.open(tmp_path / "d")[...].view("u4").tolist() == source[...].view("u4").tolist()
+
+
+def test_texts_whose_fill_value_is_a_number_are_told(tmp_path: Path) -> None:
+    zvcore.create(tmp_path / "a", format="zarr2", shape=4, dtype=str)
+    assert not zvcore.verify(tmp_path / "a").problems
+    document = json.loads((tmp_path / "a/.zarray").read_text())
+    (tmp_path / "a/.zarray").write_text(json.dumps({**document, "fill_value": 0}))
+    assert zvcore.open(tmp_path / "a")[...].tolist() == [""] * 4
+    (problem,) = zvcore.verify(tmp_path / "a").problems
+    assert "reads as '' here, and as '0' in zarr-python 3" in str(problem) and not problem.fatal

@@ -63,6 +63,7 @@ def verify(
             attributes = _attributes(store, report)
             if isinstance(metadata, ArrayMetadata):
                 report.count("arrays")
+                _fill_of_texts(metadata, report)
                 checker = _checker(store, metadata, report, fast, threads)
                 if not documents:
                     checker.all(only)
@@ -77,6 +78,13 @@ def verify(
 
     look_at_all(store, report, None if documents else only, look)
     return report
+
+
+def _fill_of_texts(metadata: ArrayMetadata, report: Report) -> None:
+    """zarr-python 2 wrote 0 where no text was said."""
+    if metadata.data_type.kind == "text" and isinstance(metadata.document["fill_value"], int):
+        what = "the fill value of texts is 0: what is not stored reads as '' here, and as '0' in zarr-python 3"
+        report.add(DOCUMENT, what, fatal=False, kind=What.DOCUMENT)
 
 
 def _attributes(store: Store, report: Report) -> Mapping[str, Any]:
