@@ -91,6 +91,12 @@ def test_setups_and_time_points_are_one_image(path: Path) -> None:
     assert zvcore.verify(path).ok and zvcore.inspect(path)["setups"] == 2
 
 
+def test_what_it_takes_is_the_xml_and_the_values(path: Path) -> None:
+    files = [path, *(one for one in (path.parent / "raw.n5").rglob("*") if one.is_file())]
+    found = zvcore.inspect(path)
+    assert (found["objects"], found["stored_bytes"]) == (len(files), sum(one.stat().st_size for one in files))
+
+
 def test_an_image_becomes_ome_zarr_with_its_places_and_channels(path: Path, tmp_path: Path) -> None:
     report = zvcore.convert(path, tmp_path / "out", format="zarr3", verify=True)
     assert report.ok and not report.losses
@@ -293,3 +299,6 @@ def test_hdf5_of_bigdataviewer_is_read_by_the_engine(path: Path, tmp_path: Path)
     report = zvcore.convert(path, tmp_path / "out", format="zarr3", verify=True)
     assert report.ok and zvcore.verify(path).ok
     validated(tmp_path / "out")
+    sizes = [one.stat().st_size for one in (path, tmp_path / "raw.h5")]
+    found = zvcore.inspect(path)
+    assert (found["objects"], found["stored_bytes"]) == (2, sum(sizes))

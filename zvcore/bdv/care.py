@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 from zvcore.bdv.reading import absent_views, document_of, read_spim_data
 from zvcore.bdv.spim_data import LOADERS
 from zvcore.borrowed.care import ReadingCare, arrays_in
+from zvcore.care.describing import totals
 from zvcore.errors import ZvcoreError
 from zvcore.format import get_format
 from zvcore.report import Problem, Report, What
+from zvcore.stores.base import UnlistedError
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
@@ -58,6 +60,17 @@ class BdvCare(ReadingCare):
 
     def _document(self, store: Store) -> str:
         return document_of(store)[1]
+
+    def _stored(self, store: Store, opened: Any) -> tuple[int, int]:
+        """The XML, and what its values lie in."""
+        folder, key = document_of(store)
+        data = read_spim_data(store)
+        inside = _values_of(store, data.path, data.loader)
+        try:
+            count, size = (1, folder.size(data.path) or 0) if inside.file else totals(inside, inside.list())
+        except UnlistedError:
+            count, size = 0, 0  # a web server that lists nothing does not tell
+        return 1 + count, (folder.size(key) or 0) + size
 
     def _in_words(self, store: Store, only: Sequence[str] | None) -> None:
         """Any of its objects may be asked for."""
