@@ -488,3 +488,21 @@ def test_archives_in_memory_are_read(tmp_path: Path) -> None:
     from zvcore.stores.zip_store import ZipStore
 
     assert bytes(ZipStore(memory, "a.zip").get("x") or b"") == b"1"
+
+
+def test_what_a_killed_process_has_left_of_an_archive_goes_with_the_next_one(tmp_path):
+    code = (
+        "import os, sys, zvcore; a = zvcore.create(sys.argv[1], format='zarr3', shape=(4,), dtype='u1'); a[...] = 1;"
+        "os._exit(1)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.zip")], check=False, cwd=os.getcwd())
+    assert [name.endswith(".zvtmp") for name in os.listdir(tmp_path)] == [True]
+    (left,) = os.listdir(tmp_path)
+    with open_store(tmp_path / "b.zip", "w") as other:
+        other.put("k", b"1")
+        assert left in os.listdir(tmp_path), "that of another archive stays"
+        with open_store(tmp_path / "a.zip", "w") as store:
+            store.put("k", b"1")
+            names = [name for name in os.listdir(tmp_path) if name.endswith(".zvtmp")]
+            assert left not in names and len(names) == 2, "those that are being written stay"
+    assert sorted(os.listdir(tmp_path)) == ["a.zip", "b.zip"]

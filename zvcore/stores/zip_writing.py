@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import zlib
 from typing import TYPE_CHECKING
 
@@ -25,9 +24,9 @@ from zvcore.stores.zip_directory import (
     local_header,
     size_of_header,
 )
+from zvcore.stores.zip_leftovers import temporary_file
 
 if TYPE_CHECKING:
-    import io
     from collections.abc import Iterable, Sequence
 
     from typing_extensions import Buffer
@@ -63,8 +62,7 @@ class Writing:
         self.headers: dict[str, int] = {}
         self.process = os.getpid()
         self.place = os.fsdecode(folder.local_root)
-        self.path = os.path.join(self.place, f".{secrets.token_hex(8)}.zvtmp")
-        self.file: io.FileIO = open(self.path, "x+b", buffering=0)  # noqa: SIM115 - until it is finished
+        self.path, self.file = temporary_file(self.place, name)
         self.at = _FRONT
 
     def put(self, key: str, parts: Sequence[Buffer]) -> None:
