@@ -125,7 +125,8 @@ def read(store: Store) -> BorrowedArray:
 def other_axes(array: Array, number: int) -> str | None:
     """How the axes of an image of a stack differ from those that the first says of all; None if they do not."""
     layout: Any = array.layout
-    members = layout.blocks.members if isinstance(layout, BlockLayout) else layout.members
+    holder: Any = layout.blocks if isinstance(layout, BlockLayout) else layout
+    members = holder.members
     first, found = members[0], members[number]
     return unlike_axes(_axes(first), found)
 
