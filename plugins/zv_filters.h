@@ -156,7 +156,8 @@ static const zv_subtraction zv_differences[ZV_INTEGERS][ZV_INTEGERS] = {
     ZV_STORED_AS(int32_t), ZV_STORED_AS(uint32_t), ZV_STORED_AS(int64_t), ZV_STORED_AS(uint64_t),
 };
 
-/* Behind a NaN or an infinity all sums are NaN: every other value there is lost. */
+/* Behind a difference that is NaN or infinite all sums are: every other value there is lost. It is that of a NaN or an
+ * infinity, or of two values too far from each other, of which the second is lost, too. */
 #define ZV_DELTA_OF_FLOATS(type)                                                                   \
     static void zv_sums_##type(const uint8_t *source, size_t count, uint8_t *target) {             \
         type sum = 0;                                                                              \
@@ -171,9 +172,12 @@ static const zv_subtraction zv_differences[ZV_INTEGERS][ZV_INTEGERS] = {
         int endless = 0, lost = 0;                                                                 \
         for (size_t i = 0; i < count; i++) {                                                       \
             ZV_GET(type, source, i);                                                               \
+            type const difference = i ? value_source - before : value_source;                      \
+            int const is_endless = !(difference - difference == 0);                                \
             lost |= endless & (value_source == value_source);                                      \
-            endless |= !(value_source - value_source == 0);                                        \
-            ZV_PUT(type, target, i, i ? value_source - before : value_source);                     \
+            lost |= is_endless & (value_source - value_source == 0);                               \
+            endless |= is_endless;                                                                 \
+            ZV_PUT(type, target, i, difference);                                                   \
             before = value_source;                                                                 \
         }                                                                                          \
         return lost;                                                                               \
