@@ -77,7 +77,8 @@ cdef int32_t each_item(Work work, const Filter *it, const uint8_t *src, uint64_t
         return ZV_SPACE
     if n and work(it, src, n // size, dst):
         if it.items >= ZV_F32:
-            return fail(err, ZV_PARAM, 0, b"behind a NaN, an infinity or too large a difference, differences give back other values")
+            return fail(err, ZV_PARAM, 0,
+                        b"behind a NaN, an infinity or too large a difference, differences give back other values")
         return fail(err, ZV_PARAM, 0, b"items differ by more than the stored type can hold")
     return ZV_OK
 
