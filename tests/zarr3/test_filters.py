@@ -10,7 +10,7 @@ import zarr
 import zarr.codecs.numcodecs as znumcodecs
 
 import zvcore
-from zvcore.errors import CodecNotFoundError, CorruptDataError, UnsupportedError
+from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3"),
@@ -155,3 +155,29 @@ def test_filters_that_name_big_endian_types_give_back_what_was_written(tmp_path,
     assert (array[...] == values).all()
     array[1:3, 1:] = -values[1:3, 1:]
     assert (array[1:3, 1:] == -values[1:3, 1:]).all() and (array[3:] == values[3:]).all()
+
+
+@pytest.mark.parametrize("shards", [None, (8, 8)])
+@pytest.mark.parametrize("stored", ["<f2", "<f4"])
+def test_what_quantize_stores_as_another_type_is_not_written(tmp_path, stored, shards):
+    """zarr-python reads the stored items as items of the array's type."""
+    quantize = {"name": "numcodecs.quantize", "configuration": {"digits": 3, "dtype": "<f8", "astype": stored}}
+    with pytest.raises(UnsupportedError, match="quantize"):
+        zvcore.create(
+            tmp_path, format="zarr3", shape=(8, 8), dtype="f8", chunks=(4, 4), shards=shards, filters=[quantize]
+        )
+    assert not (tmp_path / "zarr.json").exists()
+
+
+def test_what_quantize_stores_as_another_type_in_version_2_is_read_by_all_in_version_3(tmp_path):
+    quantize = {"id": "quantize", "digits": 3, "dtype": "<f8", "astype": "<f4"}
+    old = zvcore.create(tmp_path / "2", format="zarr2", shape=(8, 8), dtype="f8", chunks=(4, 4), filters=[quantize])
+    old[...] = np.linspace(0, 1, 64).reshape(8, 8)
+    zvcore.convert(tmp_path / "2", tmp_path / "3", format="zarr3")
+    assert (zarr.open_array(tmp_path / "3")[...] == old[...]).all()
+
+
+def test_a_filter_of_items_of_another_size_is_refused(tmp_path):
+    delta = {"name": "numcodecs.delta", "configuration": {"dtype": "<f8"}}
+    with pytest.raises(MetadataError, match="another size"):
+        zvcore.create(tmp_path, format="zarr3", shape=(8, 8), dtype="f4", chunks=(4, 4), filters=[delta])

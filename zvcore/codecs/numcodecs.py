@@ -197,6 +197,19 @@ class NumcodecsCodec(Codec):
         stored = config.get("encode_dtype") or config.get("astype")
         return (dtype if stored is None else np.dtype(stored)), shape
 
+    def taken_type(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """The type of the items that a filter takes, whatever the type of those that it gets."""
+        taken = self.for_dtype(dtype)._codec.get_config().get(_FROM_DTYPE.get(self.numcodecs_id, ""))
+        return np.dtype(taken) if isinstance(taken, str) else dtype
+
+    @property
+    def stores_untold_type(self) -> bool:
+        """Whether it stores items as another type in a way that zarr-python does not know of in Zarr v3, where it takes
+        what quantize has stored for items of the array's type, whatever `astype` says.
+        """
+        stored = self._parameters.get("astype") if self.numcodecs_id == "quantize" else None
+        return stored is not None and np.dtype(stored) != np.dtype(self._parameters.get("dtype"))
+
     def encode_array(self, values: npt.NDArray[Any]) -> Any:
         """What a filter (an array) or a serializer (bytes) makes of an array."""
         codec = self.for_dtype(values.dtype)._codec

@@ -15,6 +15,7 @@ from zvcore.zarr3.array import Zarr3Array, array_of
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import array_document, sharded_codecs
 from zvcore.zarr3.dtypes import DataType, data_type_of
+from zvcore.zarr3.filtered import Filtered
 from zvcore.zarr3.metadata import ArrayMetadata, write_document
 from zvcore.zarr3.telling import forget_below, tell_above
 
@@ -88,7 +89,10 @@ def create_array(
         options["order_in_shard"] = order_in_shard
         options["dead_bytes_threshold"] = dead_bytes_threshold
     # Read back before anything is written: what we write must be what we would accept.
-    array = array_of(store, ArrayMetadata.parse(document, "zarr.json"), through=through, **options)
+    metadata = ArrayMetadata.parse(document, "zarr.json")
+    array = array_of(store, metadata, through=through, **options)
+    if metadata.pipeline.innermost.filters:
+        Filtered(metadata.pipeline.innermost).check_readable()
     make_room(store, overwrite, through)
     write_document(store, document)
     tell_above(store, through)

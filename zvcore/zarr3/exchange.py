@@ -74,7 +74,7 @@ class ZarrExchange(AxesByPlace):
             return False
 
     def takes_filter(self, codec: Codec) -> bool:
-        return codec.kind == "array" and self.has_spelling(codec)
+        return codec.kind == "array" and self.has_spelling(codec) and not getattr(codec, "stores_untold_type", False)
 
     def spells(self, codec: Codec) -> bool:
         return self.has_spelling(codec) and bool(codec.to_zarr3()["name"] == codec.name)

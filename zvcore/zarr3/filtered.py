@@ -98,6 +98,14 @@ class Filtered:
             what = "the fill value is another one behind the filters"
             raise MetadataError(what, key=self.pipeline.where, expected=str(kept[0]), found=str(values[0]))
 
+    def check_readable(self) -> None:
+        """Whether others read what is written through these filters."""
+        self._forms(tuple(self.pipeline.shape[axis] for axis in self.axes))
+        for one in self._filters:
+            if getattr(one, "stores_untold_type", False):
+                what = "zarr-python does not read what it stores as another type (astype)"
+                raise UnsupportedError(what, key=self.pipeline.where, codec=one.name)
+
     def __getstate__(self) -> dict[str, Any]:
         return {"pipeline": self.pipeline, "axes": self.axes}
 
@@ -107,6 +115,12 @@ class Filtered:
         """
         forms = [(self.pipeline.data_type.dtype, shape)]
         for one in self._filters:
+            dtype, _ = forms[-1]
+            if hasattr(one, "taken_type") and one.taken_type(dtype).itemsize != dtype.itemsize:
+                what = "a filter of items of another size than it gets"
+                raise MetadataError(
+                    what, key=self.pipeline.where, codec=one.name, expected=dtype, found=one.taken_type(dtype)
+                )
             forms.append(one.encoded_form(*forms[-1]))
         return forms
 
