@@ -220,6 +220,32 @@ def test_packed_files(client: Client, shelf: Path) -> None:
     assert client.ask("/packed/cut").status == 500
 
 
+@pytest.mark.parametrize("name", ["0-64_0-64_0-64", "7:0", "info", "12"])
+def test_files_packed_under_plain_names(client: Client, shelf: Path, name: str) -> None:
+    """Buckets keep them so, and say it; what lies in a folder is no other."""
+    folder = shelf / "plainly_packed"
+    folder.mkdir(exist_ok=True)
+    (folder / "info").write_bytes(b"{}")
+    packed = gzip.compress(CONTENT)
+    (folder / name).write_bytes(packed)
+    taken = client.ask(f"/plainly_packed/{name}", Accept_Encoding="gzip")
+    assert (taken.body, taken.headers["Content-Encoding"]) == (packed, "gzip")
+    plain = client.ask(f"/plainly_packed/{name}", Accept_Encoding="identity")
+    assert plain.body == CONTENT
+    assert "Content-Encoding" not in plain.headers
+
+
+@pytest.mark.parametrize("name", ["0.0", "c/0", "12", "0-64_0-64_0-65"])
+def test_streams_of_gzip_that_are_meant_are_sent_as_they_are(client: Client, shelf: Path, name: str) -> None:
+    packed = gzip.compress(CONTENT)[: -1 if "_" in name else None]
+    path = shelf / "meant" / name
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_bytes(packed)
+    sent = client.ask(f"/meant/{name}", Accept_Encoding="gzip")
+    assert sent.body == packed
+    assert "Content-Encoding" not in sent.headers
+
+
 def test_folders(client: Client) -> None:
     moved = client.ask("/a.zarr")
     assert (moved.status, moved.headers["Location"]) == (301, "/a.zarr/")

@@ -112,8 +112,13 @@ class Place(ABC):
         return [function(item) for item in items]
 
     def open_data(self, names: Sequence[bytes], want: Want) -> Found | None:
-        """Like `open`; for a file that is not there, one named .gz beside it is taken: CloudVolume stores chunks so."""
+        """Like `open`; for a file that is not there, one named .gz beside it is taken: CloudVolume stores chunks so.
+
+        A file that is packed under its plain name, as in buckets, says so.
+        """
         found = self.open(names, want)
+        if found is not None and not found.is_folder and names:
+            self._tell_packed(found, names)
         if found is not None or not names or (self.far and want.folder):
             return found
         packed = self.open([*names[:-1], names[-1] + b".gz"], want)
@@ -124,6 +129,16 @@ class Place(ABC):
             return None
         packed.encoding = "gzip"
         return packed
+
+    def _tell_packed(self, found: Found, names: Sequence[bytes]) -> None:
+        from zvcore.serving.packed_names import is_packed
+
+        try:
+            if is_packed(names[-1], found, lambda: self.look([*names[:-1], b"info"]) is not None):
+                found.encoding = "gzip"
+        except BaseException:
+            found.close()
+            raise
 
     @abstractmethod
     def close(self) -> None: ...
