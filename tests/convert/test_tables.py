@@ -193,3 +193,13 @@ def test_a_table_is_not_made_of_another_one(tmp_path: Path, ending: str) -> None
     with pytest.raises(UnsupportedError, match="no other table"):
         zvcore.convert(tmp_path / "a.csv", tmp_path / f"b{ending}")
     assert not (tmp_path / f"b{ending}").exists()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_names_that_are_no_text_are_refused(tmp_path: Path, ending: str) -> None:
+    """JSON can name half a character, and a file of text cannot hold it."""
+    named = (np.arange(2, dtype="u1"), {"type": "uint8", "enum_values": [0, 1], "enum_labels": ["\ud800", "b"]})
+    write_annotations(tmp_path / "a", "point", {"point": np.zeros((2, 3))}, dimensions=NM, properties={"kind": named})
+    with pytest.raises(UnsupportedError, match="is no text"):
+        zvcore.convert(tmp_path / "a", tmp_path / f"a.{ending}")
+    assert not (tmp_path / f"a.{ending}").exists()

@@ -19,6 +19,8 @@ from zvcore.converting.tables import (
     known_axes,
     pyarrow_module,
 )
+from zvcore.documents.values import shown
+from zvcore.errors import UnsupportedError
 from zvcore.exchange.rows import names_of_values, value_of_text
 from zvcore.stores.plain_files import complete_file
 
@@ -35,9 +37,23 @@ _AS_READ = ("float32", "float64", "int64", "rgb", "rgba")
 
 def write_table(path: str, rows: Rows, *, fsync: bool | None = None) -> int:
     """Write all rows into a file, as its name ends; how many there were. `fsync` as for `complete_file`."""
+    _check_texts(path, rows)
     write = {".csv": _write_csv, ".parquet": _write_parquet, ".npz": _write_npz}[ending_of(path)]
     with complete_file(path, fsync) as partial:
         return write(partial, rows)
+
+
+def _check_texts(path: str, rows: Rows) -> None:
+    """JSON can name halves of characters (lone surrogates), which no file of text can hold."""
+    if ending_of(path) == ".npz":
+        return
+    for name in dict.fromkeys([*rows.dimensions, *rows.relationships, *rows.types, *rows.properties]):
+        for text in (name, *names_of_values(rows.properties.get(name, {})).values()):
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                what = f"a name in the column {name!r} is no text that a {ending_of(path)} can hold"
+                raise UnsupportedError(what, key=path, found=shown(text)) from None
 
 
 def table_losses(path: str, rows: Rows) -> list[tuple[str, str]]:
