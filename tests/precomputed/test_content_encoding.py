@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import zvcore
-from zvcore import precomputed
+from zvcore import codecs, precomputed
 from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.stores import MemoryStore, open_store
 from zvcore.stores.base import UnlistedError
@@ -36,7 +35,9 @@ def values_of(dtype: str) -> np.ndarray[Any, Any]:
     return np.random.default_rng(1).integers(0, 200, SHAPE).astype(dtype)
 
 
-def in_bucket(folder: Path, kind: type[MemoryStore] = MemoryStore, *, plain: tuple[str, ...] = ()) -> MemoryStore:
+def in_bucket(
+    folder: Path, kind: type[MemoryStore] = MemoryStore, *, plain: tuple[str, ...] = (), packer: str = "gzip"
+) -> MemoryStore:
     """All files of a folder but documents packed, under their own names; those in `plain` as they are."""
     settle()
     store = kind()
@@ -44,10 +45,11 @@ def in_bucket(folder: Path, kind: type[MemoryStore] = MemoryStore, *, plain: tup
     for name in source.list():
         data = bytes(source.get(name) or b"")
         as_it_is = name.rpartition("/")[2] in ("info", *plain)
-        store.put(name, data if as_it_is else gzip.compress(data))
+        store.put(name, data if as_it_is else bytes(codecs.get(packer).encode(data)))
     return store
 
 
+@pytest.mark.parametrize("packer", ["gzip", "zstd"])
 @pytest.mark.parametrize("kind", [MemoryStore, Unlisted])
 @pytest.mark.parametrize(
     ("dtype", "options"),
@@ -58,12 +60,14 @@ def in_bucket(folder: Path, kind: type[MemoryStore] = MemoryStore, *, plain: tup
         ("uint8", {"encoding": "png"}),
     ],
 )
-def test_chunks_are_read(tmp_path: Path, kind: type[MemoryStore], dtype: str, options: dict[str, Any]) -> None:
+def test_chunks_are_read(
+    tmp_path: Path, kind: type[MemoryStore], packer: str, dtype: str, options: dict[str, Any]
+) -> None:
     values = values_of(dtype)
     zvcore.create(
         tmp_path, format="precomputed", data=values, chunks=(32, 16, 16), codec="raw", resolution=(1, 1, 1), **options
     )
-    store = in_bucket(tmp_path, kind)
+    store = in_bucket(tmp_path, kind, packer=packer)
     array = zvcore.open(store)["1_1_1"]
     np.testing.assert_array_equal(array[..., 0], values)
     np.testing.assert_array_equal(array[40:50, 3, :, 0], values[40:50, 3])

@@ -1,9 +1,10 @@
 """What others have compressed: files called `.gz`, and objects under plain names, as `Content-Encoding: gzip` tells
 whoever asks a server for them.
 
-CloudVolume stores files so in buckets: chunks, skeletons, fragments of meshes. Browsers unpack what they get; libraries
-for object stores give it as it is, and copies on disks are no other. Its bytes tell as much: a whole stream of gzip
-with the right checksum is nothing else.
+CloudVolume stores files so in buckets: chunks, skeletons, fragments of meshes; others take zstd for it. Browsers unpack
+what they get; libraries for object stores give it as it is, and copies on disks are no other. Its bytes tell as much: a
+whole stream of gzip with the right checksum is nothing else, nor are whole frames of zstd. Streams of brotli begin with
+nothing that would tell them from other bytes.
 """
 
 from __future__ import annotations
@@ -17,18 +18,30 @@ from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 if TYPE_CHECKING:
     from zvcore.stores import Store
 
-__all__ = ["MAGIC", "Unpacking", "stored_file", "unpacked"]
+__all__ = ["LONGEST_MARK", "Unpacking", "begins_packed", "stored_file", "unpacked"]
 
-# Of gzip, and that it has deflated, which all of it has.
-MAGIC = b"\x1f\x8b\x08"
+# How streams begin: of gzip also that it has deflated, which all of it has.
+_MARKS = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+LONGEST_MARK = 4
+
+
+def _packer(data: Any) -> str | None:
+    head = bytes(data[:LONGEST_MARK])
+    return next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
+
+
+def begins_packed(data: Any) -> bool:
+    """Whether these bytes begin as what is packed does."""
+    return _packer(data) is not None
 
 
 def unpacked(data: Any, max_size: int | None = None) -> Any:
     """What is packed in `data`, or `data` itself."""
-    if bytes(data[: len(MAGIC)]) != MAGIC:
+    packer = _packer(data)
+    if packer is None:
         return data
     try:
-        return codecs.from_neuroglancer("gzip").decode(data, max_size=max_size)
+        return codecs.get(packer).decode(data, max_size=max_size)
     except CorruptDataError:
         return data
 
@@ -55,7 +68,7 @@ class Unpacking(Codec):
 
     def _encode(self, data: memoryview) -> Any:
         raise UnsupportedError(
-            "the chunks of this volume are compressed under plain names (Content-Encoding: gzip), which is read but "
+            "the chunks of this volume are compressed under plain names (as Content-Encoding tells), which is read but "
             "not written: others beside them would be taken for damaged"
         )
 

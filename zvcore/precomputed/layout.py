@@ -19,7 +19,7 @@ from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.layout import ChunkForm, Layout, Sources, StoredObject
 from zvcore.placement import OneChunkPerObject
 from zvcore.precomputed.brotli_files import Brotli
-from zvcore.precomputed.content_encoding import MAGIC, Unpacking
+from zvcore.precomputed.content_encoding import LONGEST_MARK, Unpacking, begins_packed
 from zvcore.precomputed.shard_placement import VolumeShards
 from zvcore.precomputed.shard_reader import ShardReader, chain_for
 
@@ -293,8 +293,8 @@ class UnshardedLayout(ScaleLayout):
         if not self.chains[0].codecs and size == values:
             return False
         key = self._called(position[None])[0]
-        head = self.store.get(key, 0, len(MAGIC))
-        if head is None or bytes(head) != MAGIC:
+        head = self.store.get(key, 0, LONGEST_MARK)
+        if head is None or not begins_packed(head):
             return False
         return bool(self.chains[0].codecs) or self.store.size(key) != values
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.exchange.line_positions import count_nowhere, nowhere
-from zvcore.precomputed.content_encoding import MAGIC, stored_file
+from zvcore.precomputed.content_encoding import begins_packed, stored_file
 from zvcore.precomputed.legacy_meshes import MANIFEST_NAME, check_size, fragment_names, parse_fragment
 from zvcore.precomputed.part import FilePart
 from zvcore.report import Problem
@@ -81,7 +81,7 @@ class LegacyMeshFiles(FilePart):
         """Check the bytes of a fragment: vertices of three floats each, then triangles of three vertex numbers each."""
         size = self.store.size(key) if fast else None
         data = None if size is None else self.store.get(key, 0, 4)
-        if data is None or bytes(data[: len(MAGIC)]) == MAGIC:
+        if data is None or begins_packed(data):
             size, data = None, stored_file(self.store, key)
         if data is None:
             raise NotFoundError("the mesh names a fragment that is not there", key=manifest or key, found=key)
