@@ -381,6 +381,7 @@ class ConversionReport(Outcome, Report):
     already_finished  whether an earlier run had finished it, so that nothing was done
     share        which part of it was done, such as "3/64"; None: all of it
     waiting      what there is to say of the parts that are missing; None: nothing is missing
+    notes        what else to know, such as which programs will not be able to read an array
     """
 
     seconds: float = 0.0
@@ -391,6 +392,7 @@ class ConversionReport(Outcome, Report):
     already_finished: bool = False
     share: str | None = None
     waiting: str | None = None
+    notes: list[Problem] = field(default_factory=list)
 
     @property
     def status(self) -> str:
@@ -415,11 +417,12 @@ class ConversionReport(Outcome, Report):
                 "objects", "units", "resumed", "memory", "verified", "already_finished", "share", "waiting",
             )
         }  # fmt: skip
-        return {**super().to_json(limit), **numbers}
+        return {**super().to_json(limit), **numbers, "notes": [note.to_json() for note in self.notes]}
 
     def __str__(self) -> str:
         lines = [*map(str, self.problems), *filter(None, [self.beyond(len(self.problems))])]
         lines.extend(f"lost: {loss}" for loss in self.losses)
+        lines.extend(f"note: {note}" for note in self.notes)
         if self.already_finished and self.verified is False:
             lines.append("was finished before, and was changed since: nothing was written; overwriting does it again")
         elif self.already_finished:

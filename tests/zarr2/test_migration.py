@@ -321,7 +321,9 @@ def test_a_large_array_stays_sparse_and_a_note_says_what_xarray_makes_of_it(tmp_
     array[7] = 1
     plan = zvcore.plan(tmp_path / "v3", tmp_path / "v2", format="zarr2")
     assert ["missing to xarray" in str(one) for one in plan.notes] == [True]
-    zvcore.convert(tmp_path / "v3", tmp_path / "v2", format="zarr2")
+    report = zvcore.convert(tmp_path / "v3", tmp_path / "v2", format="zarr2")
+    assert report.notes == plan.notes and f"note: {plan.notes[0]}" in str(report)
+    assert report.to_json()["notes"] == [plan.notes[0].to_json()]
     assert json.loads((tmp_path / "v2" / ".zarray").read_text())["fill_value"] == 0
     assert len([one for one in (tmp_path / "v2").iterdir() if one.name.isdigit()]) == 1
 

@@ -145,7 +145,9 @@ class Conversion(ABC):
         progress: bool | Callable[[int, int], Any],
         verify: bool,
     ) -> ConversionReport:
-        report = ConversionReport(already_finished=self.finished, share=self.sharing.name, most=MOST_KEPT)
+        report = ConversionReport(
+            already_finished=self.finished, share=self.sharing.name, most=MOST_KEPT, notes=[*self.draft.notes]
+        )  # fmt: skip
         try:
             if self.sharing.share is not None and not self.finished:
                 with ended_badly(self.journal, "this part of the conversion"):
