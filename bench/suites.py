@@ -44,6 +44,7 @@ HEADLINES = {
     ),
     "codecs": (
         r"(gzip level=6|zstd level=3|framing=lz4block|cname=lz4|cname=zstd|bzip2|preset=1|use_zlib).*(em|labels32)$",
+        r"(gzip level=6|zstd level=[13]|framing=(lz4block|frame)|cname).*(labels64|microscopy)$",
         r"(gzip level=6|zstd level=3|framing=frame|cname=lz4).*mri$",
     ),
     "n5": (r"(raw|gzip|zstd|blosc)$",),
