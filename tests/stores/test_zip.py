@@ -506,3 +506,16 @@ def test_what_a_killed_process_has_left_of_an_archive_goes_with_the_next_one(tmp
             names = [name for name in os.listdir(tmp_path) if name.endswith(".zvtmp")]
             assert left not in names and len(names) == 2, "those that are being written stay"
     assert sorted(os.listdir(tmp_path)) == ["a.zip", "b.zip"]
+
+
+def test_an_archive_for_which_there_is_no_room_is_told_and_leaves_nothing(tmp_path: Path) -> None:
+    code = (
+        "import resource, sys; from zvcore.stores import open_store; store = open_store(sys.argv[1], 'w');"
+        "store.put('k', bytes(50_000)); resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100));"
+    )
+    path = str(tmp_path / "a.zip")
+    for end, told in (("", f"what was written to {path} is lost"), ("store.put('l', b'1')", "File too large")):
+        done = subprocess.run([sys.executable, "-c", code + end, path], check=False, capture_output=True, text=True)
+        assert told in done.stderr and f"File too large: '{path}'" in done.stderr
+        assert ("Traceback" in done.stderr) == bool(end), "of the error that nobody caught, not of the end"
+        assert done.stderr.count("Traceback") <= 1 and os.listdir(tmp_path) == []

@@ -11,7 +11,7 @@ import pytest
 import zarr
 
 import zvcore
-from zvcore.errors import MetadataError, NotFoundError
+from zvcore.errors import NotFoundError, ZvcoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,12 +183,19 @@ def test_verify_names_members_that_were_added_behind_the_groups_back(tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["", "b//c", "/b", "b/", "..", "b/../a", "."])
-def test_names_of_no_member_in_what_a_group_tells_are_refused(tmp_path: Path, name: str) -> None:
+def test_names_of_no_member_in_what_a_group_tells_are_told(tmp_path: Path, name: str) -> None:
     """The empty one is the group itself: what walks through its members did not end."""
-    zvcore.open(tmp_path, "w", format="zarr3").create_group("a")
-    document = json.loads((tmp_path / "zarr.json").read_text())
-    document["consolidated_metadata"] = {"kind": "inline", "must_understand": False, "metadata": {name: {**document}}}
-    (tmp_path / "zarr.json").write_text(json.dumps(document))
-    with pytest.raises(MetadataError, match="names of members"):
-        zvcore.open(tmp_path)
-    assert not zvcore.verify(tmp_path).ok
+    zvcore.open(tmp_path / "g", "w", format="zarr3").create_array("a", shape=(4,), dtype="u1")
+    document = json.loads((tmp_path / "g" / "zarr.json").read_text())
+    members = {"a": json.loads((tmp_path / "g" / "a" / "zarr.json").read_text()), name: {**document}}
+    told = {**document, "consolidated_metadata": {"kind": "inline", "must_understand": False, "metadata": members}}
+    (tmp_path / "g" / "zarr.json").write_text(json.dumps(told))
+    assert "a" in zvcore.inspect(tmp_path / "g")["members"]
+    (problem,) = zvcore.verify(tmp_path / "g").problems
+    assert problem.where == "zarr.json" and problem.fatal and f"tells of {name!r}," in str(problem)
+    if name:
+        with pytest.raises(ZvcoreError):
+            zvcore.convert(tmp_path / "g", tmp_path / "to", format="zarr2")
+    else:
+        zvcore.convert(tmp_path / "g", tmp_path / "to", format="zarr2")
+        assert list(zvcore.open(tmp_path / "to")) == ["a"]

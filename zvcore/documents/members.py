@@ -371,6 +371,9 @@ def named(value: Any, place: Place) -> tuple[str, dict[str, Any], Place]:
     return value["name"], configuration, at
 
 
+_LEADING_ELSEWHERE = frozenset(("", ".", ".."))
+
+
 def is_member_name(path: str) -> bool:
     """Whether this can be where a member lies in a group: names between slashes, none of which leads elsewhere."""
-    return not any(name in ("", ".", "..") for name in path.split("/"))
+    return _LEADING_ELSEWHERE.isdisjoint(path.split("/"))

@@ -269,7 +269,7 @@ class Archive:
             old = self.entries()
             self._writing = Writing(self.folder, self.name, self._stamp, old)
             # What nobody finishes is finished when nobody can reach it any more.
-            self._finalizer = weakref.finalize(self, Writing.finish, self._writing)
+            self._finalizer = weakref.finalize(self, Writing.finish_unasked, self._writing)
         return self._writing
 
     def finish(self) -> None:

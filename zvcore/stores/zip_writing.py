@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import warnings
 import zlib
 from typing import TYPE_CHECKING
 
@@ -91,8 +92,12 @@ class Writing:
 
     def _write(self, data: Buffer) -> None:
         view = memoryview(data).cast("B")
-        while len(view):
-            view = view[self.file.write(view) :]
+        try:
+            while len(view):
+                view = view[self.file.write(view) :]
+        except OSError as error:
+            error.filename = self.root
+            raise
 
     def bytes_at(self, at: int, length: int) -> memoryview:
         """What was written here, of which one call to the system may give only a part."""
@@ -119,6 +124,13 @@ class Writing:
             raise
         finally:
             self.file.close()
+
+    def finish_unasked(self) -> None:
+        """At the end of the process, or when nobody can reach the archive: a warning is all that still reaches anybody."""
+        try:
+            self.finish()
+        except Exception as error:
+            warnings.warn(f"what was written to {self.root} is lost: {error}", RuntimeWarning, stacklevel=2)
 
     def _complete(self) -> None:
         for name in self.old:

@@ -22,7 +22,6 @@ from zvcore.documents.members import (
     Place,
     Table,
     Text,
-    is_member_name,
 )
 from zvcore.engine import Keys
 from zvcore.errors import NotFoundError, UnsupportedError
@@ -236,11 +235,10 @@ class GroupMetadata:
             place = Place(where, "$.consolidated_metadata.metadata")
             members = Object().load(consolidated.get("metadata"), place)
             for name, member in members.items():
-                if not is_member_name(name):
-                    # The empty one is the group itself, which would lie in itself without end.
-                    raise place.member(name).wrong("names of members between slashes", name)
                 if not isinstance(member, dict):
                     raise place.member(name).wrong("an object", member)
+            # The group itself would lie in itself without end; `verify` tells of it.
+            members = {name: member for name, member in members.items() if name}
         return cls(attributes_of(document, where), None if members is None else ToldMembers(members), document, where)
 
     def within(self, consolidated: ToldMembers, path: str) -> GroupMetadata:

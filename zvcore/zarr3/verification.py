@@ -15,6 +15,7 @@ from zvcore.care.refusals import refusal
 from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects, tells_too_much
 from zvcore.engine import Keys
 from zvcore.engine.fetching import StaleSourcesError
+from zvcore.documents.members import is_member_name
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.layout import Sources
 from zvcore.report import Problem, Report, What
@@ -123,13 +124,21 @@ def _no_member(store: Store, name: str, report: Report) -> None:
         report.add(name, "the folder is no member of the group: it has no zarr.json", fatal=False, kind=What.STRAY)
 
 
+_NO_MEMBER = "consolidated_metadata tells of {!r}, which can be the name of no member"
+
+
 def _consolidated(store: Store, metadata: GroupMetadata, folders: Collection[str], report: Report) -> None:
     """Compare what the group says of its members with what they say themselves. `folders` are those in the group."""
     missing = 0
     groups = [""]
     if metadata.consolidated is None and CONSOLIDATED in metadata.document:
         tells_too_much(store, DOCUMENT, CONSOLIDATED, report)
+    if metadata.consolidated is not None and "" in metadata.document[CONSOLIDATED]["metadata"]:
+        report.add(DOCUMENT, _NO_MEMBER.format(""), kind=What.DOCUMENT)
     for name, told in (metadata.consolidated or {}).items():
+        if not is_member_name(name):
+            report.add(DOCUMENT, _NO_MEMBER.format(name), kind=What.DOCUMENT)
+            continue
         where = f"consolidated_metadata of {name}"
         try:
             own = read_document(store, name) if name.partition("/")[0] in folders else None
