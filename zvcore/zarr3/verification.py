@@ -13,9 +13,9 @@ from zvcore.care.chunks import ChunkChecker, ObjectChecker
 from zvcore.care.ome import check_ome
 from zvcore.care.refusals import refusal
 from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects, tells_too_much
+from zvcore.documents.members import is_member_name
 from zvcore.engine import Keys
 from zvcore.engine.fetching import StaleSourcesError
-from zvcore.documents.members import is_member_name
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.layout import Sources
 from zvcore.report import Problem, Report, What
