@@ -126,7 +126,7 @@ class Writing:
             self.file.close()
 
     def finish_unasked(self) -> None:
-        """At the end of the process, or when nobody can reach the archive: a warning is all that still reaches anybody."""
+        """At the end of the process, or when nobody can reach the archive: all that reaches anybody is a warning."""
         try:
             self.finish()
         except Exception as error:
