@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from zvcore.report import Report
     from zvcore.stores import Store
 
-__all__ = ["DEEPEST_GROUP", "NAMED", "Grid", "below", "look_at_all", "objects", "stray_objects", "tells_too_much"]
+__all__ = [
+    "DEEPEST_GROUP", "NAMED", "Grid", "below", "look_at_all", "name_untold", "objects", "stray_objects",
+    "tells_too_much",
+]  # fmt: skip
 
 # How deep groups are that `inspect` describes: its answer is a document too, and each level takes two of its levels.
 DEEPEST_GROUP = DEEPEST // 2
@@ -114,6 +117,19 @@ def stray_objects(names: Iterable[str], guests: Container[str], report: Report) 
     for name in names:
         if name not in guests and not is_backup(name):
             report.add(name, "not an object of a group", fatal=False, kind=What.STRAY)
+
+
+def name_untold(untold: Iterable[str], key: str, teller: str, report: Report) -> None:
+    """Name the members of which the document of a group does not tell: somebody added them later."""
+    count = 0
+    for name in untold:
+        count += 1
+        if count <= NAMED:
+            what = f"{teller} does not tell of {name}, and readers that use it do not find it"
+            report.add(key, what, fatal=False, kind=What.DOCUMENT)
+    if count > NAMED:
+        what = f"{teller} does not tell of {count - NAMED} more members that are there"
+        report.add(key, what, fatal=False, kind=What.DOCUMENT)
 
 
 def tells_too_much(store: Store, key: str, member: str, report: Report) -> None:

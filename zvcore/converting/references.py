@@ -281,8 +281,9 @@ def _unmask(array: Array, virtual: Virtual, attrs: dict[str, Any]) -> None:
     virtual.fill_value = None
     if said is not None and "_FillValue" in attrs:
         # Version 3 spells what xarray expects here as a value. That NaN is missing goes without saying.
-        attrs["_FillValue"] = said
-        if said != said or not isinstance(said, (bool, int, float)):
+        if said == said and isinstance(said, (bool, int, float)):
+            attrs["_FillValue"] = said
+        else:
             del attrs["_FillValue"]
 
 

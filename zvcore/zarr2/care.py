@@ -11,7 +11,7 @@ from zvcore.care.chunks import ChunkChecker
 from zvcore.care.describing import Inspector, stored_size
 from zvcore.care.dropping import drop_damaged, nothing_to_compact
 from zvcore.care.ome import check_ome
-from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects, tells_too_much
+from zvcore.care.walking import NAMED, Grid, look_at_all, name_untold, stray_objects, tells_too_much
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.report import Problem, Report, What
 from zvcore.zarr2.array import Zarr2Array, misplaced
@@ -30,7 +30,7 @@ from zvcore.zarr2.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from zvcore.stores import Store
 
@@ -163,24 +163,16 @@ def _consolidated(store: Store, told: Told, folders: Collection[str], report: Re
     if missing > NAMED:
         what = f"it tells of {missing - NAMED} more documents that are not there"
         report.add(CONSOLIDATED, what, kind=What.MISSING)
-    _untold(store, told, groups, report)
+    name_untold(_untold(store, told, groups), CONSOLIDATED, "it", report)
 
 
-def _untold(store: Store, told: Told, groups: Sequence[str], report: Report) -> None:
-    """Name the members of these groups of which the outermost one does not tell: somebody added them later."""
-    count = 0
+def _untold(store: Store, told: Told, groups: Sequence[str]) -> Iterator[str]:
+    """The members of these groups of which the outermost one does not tell."""
     for group in groups:
         for folder in store.list_dir(group)[0]:
             name = f"{group}/{folder}" if group else folder
-            if any(document_key(mark, name) in told for mark in (DOCUMENT, GROUP)) or not _is_member(store, name):
-                continue
-            count += 1
-            if count <= NAMED:
-                what = f"it does not tell of {name}, and readers that use it do not find it"
-                report.add(CONSOLIDATED, what, fatal=False, kind=What.DOCUMENT)
-    if count > NAMED:
-        what = f"it does not tell of {count - NAMED} more members that are there"
-        report.add(CONSOLIDATED, what, fatal=False, kind=What.DOCUMENT)
+            if all(document_key(mark, name) not in told for mark in (DOCUMENT, GROUP)) and _is_member(store, name):
+                yield name
 
 
 def _own_document(store: Store, path: str, name: str, there: bool) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from zvcore.care.chunks import ChunkChecker, ObjectChecker
 from zvcore.care.ome import check_ome
 from zvcore.care.refusals import refusal
-from zvcore.care.walking import NAMED, Grid, look_at_all, stray_objects, tells_too_much
+from zvcore.care.walking import NAMED, Grid, look_at_all, name_untold, stray_objects, tells_too_much
 from zvcore.documents.members import is_member_name
 from zvcore.engine import Keys
 from zvcore.engine.fetching import StaleSourcesError
@@ -30,7 +30,7 @@ from zvcore.zarr3.sharding import ShardLayout
 from zvcore.zarr3.whole_shards import stored_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from zvcore.stores import Store
 
@@ -163,24 +163,16 @@ def _consolidated(store: Store, metadata: GroupMetadata, folders: Collection[str
         what = f"consolidated_metadata has {missing - NAMED} more members that are not there"
         report.add(DOCUMENT, what, kind=What.MISSING)
     if metadata.consolidated is not None:
-        _untold(store, metadata.consolidated, groups, report)
+        name_untold(_untold(store, metadata.consolidated, groups), DOCUMENT, CONSOLIDATED, report)
 
 
-def _untold(store: Store, told: Collection[str], groups: Sequence[str], report: Report) -> None:
-    """Name the members of these groups of which the outermost one does not tell: somebody added them later."""
-    count = 0
+def _untold(store: Store, told: Collection[str], groups: Sequence[str]) -> Iterator[str]:
+    """The members of these groups of which the outermost one does not tell."""
     for group in groups:
         for folder in (store.child(group) if group else store).list_dir()[0]:
             name = f"{group}/{folder}" if group else folder
-            if name in told or not store.exists(f"{name}/{DOCUMENT}"):
-                continue
-            count += 1
-            if count <= NAMED:
-                what = f"consolidated_metadata does not tell of {name}, and readers that use it do not find it"
-                report.add(DOCUMENT, what, fatal=False, kind=What.DOCUMENT)
-    if count > NAMED:
-        what = f"consolidated_metadata does not tell of {count - NAMED} more members that are there"
-        report.add(DOCUMENT, what, fatal=False, kind=What.DOCUMENT)
+            if name not in told and store.exists(f"{name}/{DOCUMENT}"):
+                yield name
 
 
 def _shape_at(store: Store, path: str) -> tuple[int, ...] | None:
