@@ -171,7 +171,7 @@ LIBRARIES = (
             Change(
                 "lib/deflate_decompress.c",
                 DEFLATE_HEADER,
-                f'{DEFLATE_HEADER}\n#include "copy_match.h"\n#include "sort_lengths.h"',
+                f'{DEFLATE_HEADER}\n#define ZV_COPIED_AT_ONCE 128\n#include "copy_match.h"\n#include "sort_lengths.h"',
             ),
             Change(
                 "lib/deflate_decompress.c",

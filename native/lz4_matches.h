@@ -17,6 +17,7 @@ typedef U64 u64;
 #else
 #define forceinline inline __attribute__((always_inline))
 #endif
+#define ZV_ASK_AT_16 1
 #include "copy_match.h"
 
 /* Its loop asks for 32 bytes behind literals, too. */
