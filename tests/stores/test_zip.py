@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -25,6 +26,7 @@ from tests.faults.powercut.recording import record_run
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, UnsupportedError, ZvcoreError
 from zvcore.stores import MemoryStore, open_store, zip_archive
 from zvcore.stores.zip_directory import Entry, directory_bytes, local_header, read_directory
+from zvcore.stores.zip_store import ZipStore
 from zvcore.testing import check_store
 
 VALUES = np.arange(60 * 50, dtype="<u2").reshape(60, 50)
@@ -222,6 +224,9 @@ class Ranges(SimpleHTTPRequestHandler):
         pass
 
     def do_HEAD(self) -> None:
+        if not Path(self.translate_path(self.path)).is_file():
+            self.send_error(404)
+            return
         size = Path(self.translate_path(self.path)).stat().st_size
         self.send_response(200)
         self.send_header("Content-Length", str(size))
@@ -229,6 +234,9 @@ class Ranges(SimpleHTTPRequestHandler):
         self.end_headers()
 
     def do_GET(self) -> None:
+        if not Path(self.translate_path(self.path)).is_file():
+            self.send_error(404)
+            return
         data = Path(self.translate_path(self.path)).read_bytes()
         wanted = self.headers.get("Range")
         first, last = 0, len(data) - 1
@@ -253,6 +261,106 @@ def test_an_archive_behind_a_web_server_is_read_by_ranges(tmp_path: Path) -> Non
         assert (zvcore.open(url)[25:35, 3] == VALUES[25:35, 3]).all()
         with pytest.raises(UnsupportedError, match="only read"):
             zvcore.open(url, "r+")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class Counted(MemoryStore):
+    """Tells how often it was asked for bytes."""
+
+    asked = 0
+
+    def get_ranges(self, *args: Any, **options: Any) -> list[memoryview] | None:
+        self.asked += 1
+        return super().get_ranges(*args, **options)
+
+
+class OneWay(io.RawIOBase):
+    """A file that cannot go back: what is written to it has sizes behind its entries, as streamed archives have."""
+
+    def __init__(self, data: bytearray) -> None:
+        self.data = data
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.data += data
+        return len(data)
+
+
+def of_others(kind: str, objects: dict[str, bytes]) -> bytes:
+    data = bytearray()
+    target: Any = OneWay(data) if kind == "streamed" else io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED if kind == "packed" else zipfile.ZIP_STORED) as made:
+        for number, (key, value) in enumerate(objects.items()):
+            info = zipfile.ZipInfo(key)
+            info.compress_type = made.compression
+            if kind == "extra" or (kind == "mixed" and number % 3):
+                info.extra = b"\xfe\xca\x04\x00" + bytes(4)
+            made.writestr(info, value)
+    return bytes(data) or target.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["plain", "extra", "mixed", "streamed", "packed"])
+def test_many_objects_are_read_together(kind: str) -> None:
+    objects = {f"c/{i}": bytes([i]) * (i * 7 % 50) for i in range(100)}
+    folder = Counted()
+    folder.put("a.zip", of_others(kind, objects))
+    store = ZipStore(folder, "a.zip")
+    assert store.sizes(objects) == [len(data) for data in objects.values()]
+    before = folder.asked
+    assert [bytes(data or b"") for data in store.get_many([*objects, "c/7"])] == [*objects.values(), objects["c/7"]]
+    # Once more where entries do not begin where most do.
+    assert folder.asked - before <= 2
+    assert [*store.get_many(["c/1", "none"])][1] is None
+
+    before = folder.asked
+    requests = [(key, [(len(data) // 2, len(data) // 3), (0, 0)], store.stamp(key)) for key, data in objects.items()]
+    for (key, data), found in zip(objects.items(), store.get_ranges_many(requests), strict=True):
+        assert found is not None
+        assert [*map(bytes, found)] == [data[len(data) // 2 :][: len(data) // 3], b""], key
+    assert folder.asked - before <= 1
+    assert not [*store.damaged()]
+
+
+def test_an_archive_that_is_replaced_is_told_of_all_that_were_to_be_read_of_it() -> None:
+    folder = MemoryStore()
+    folder.put("a.zip", of_others("plain", {"a": b"12", "b": b"34"}))
+    store = ZipStore(folder, "a.zip")
+    requests = [(key, [(0, 2)], store.stamp(key)) for key in ("a", "b")]
+    folder.put("a.zip", of_others("plain", {"a": b"56", "b": b"78"}))
+    with pytest.raises(ConflictError, match="was replaced") as told:
+        store.get_ranges_many(requests)
+    assert told.value.key is None  # none of them holds any more
+    with pytest.raises(ConflictError) as told:
+        store.get_ranges_many(requests[1:])
+    assert told.value.key == "b"
+    found = store.snapshot("b")
+    assert found is not None
+    assert (bytes(found.data), found.stamp) == (b"78", store.stamp("b"))
+
+
+def test_all_chunks_in_an_archive_behind_a_web_server_take_few_requests(tmp_path: Path) -> None:
+    written(tmp_path / "a.zip", shards=None)
+    asked = []
+
+    class Counting(Ranges):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            super().do_GET()
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Counting, directory=tmp_path))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/a.zip"
+        with zipfile.ZipFile(tmp_path / "a.zip") as made:
+            count = len(made.namelist())
+        assert (zvcore.open(url)[...] == VALUES).all()
+        read = len(asked)
+        assert zvcore.verify(url).ok
+        assert max(read, len(asked) - read) < count / 2
     finally:
         server.shutdown()
         server.server_close()
@@ -485,8 +593,6 @@ def test_a_finished_archive_is_as_durable_as_was_asked_for(
 def test_archives_in_memory_are_read(tmp_path: Path) -> None:
     memory = MemoryStore()
     memory.put("a.zip", archive(tmp_path / "a.zip", {"x": b"1"}).read_bytes())
-    from zvcore.stores.zip_store import ZipStore
-
     assert bytes(ZipStore(memory, "a.zip").get("x") or b"") == b"1"
 
 

@@ -8,11 +8,12 @@ import weakref
 from bisect import bisect_left
 from collections import OrderedDict
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.stores.again import again
-from zvcore.stores.zip_directory import STORED, Entry, data_offset, read_directory, size_of_header
+from zvcore.stores.zip_directory import STORED, Entry, read_directory
+from zvcore.stores.zip_reading import Beginnings
 from zvcore.stores.zip_writing import Writing, bytes_of, check, unpacked
 
 if TYPE_CHECKING:
@@ -21,11 +22,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.stores.base import Stamp, Store
+    from zvcore.stores.zip_reading import Ranges
 
-__all__ = ["Archive", "Ranges", "archive_at"]
-
-# (offset, length) of each.
-Ranges: TypeAlias = "Sequence[tuple[int, int]]"
+__all__ = ["Archive", "Request", "archive_at"]
 
 # How many bytes of entries that had to be unpacked as a whole are kept.
 _UNPACKED = 64 << 20
@@ -46,6 +45,22 @@ def archive_at(folder: Store, name: str) -> Archive:
         return found
 
 
+class Request(NamedTuple):
+    """Ranges of an object, which are said when its size is known; None: all of it, whose checksum is then looked at."""
+
+    key: str
+    ranges: Callable[[int], Ranges] | None
+
+
+class _Reading(NamedTuple):
+    """What a request turned out to be: `parts` are there if the object waits to be in the archive."""
+
+    key: str
+    entry: Entry | bytes
+    wanted: Ranges
+    parts: list[memoryview] | None
+
+
 class Archive:
     """The objects of one archive by their names."""
 
@@ -59,7 +74,7 @@ class Archive:
         self._loaded = False
         self._entries: dict[str, Entry] = {}
         self._sorted: list[str] | None = None
-        self._offsets: dict[str, int] = {}
+        self._beginnings = Beginnings(self.root)
         self._unpacked: OrderedDict[str, bytes] = OrderedDict()
         self._unpacked_bytes = 0
         self._writing: Writing | None = None
@@ -70,7 +85,7 @@ class Archive:
         self.guard = threading.RLock()
         self._locks = {}
         self._sorted = None
-        self._offsets = {}
+        self._beginnings = Beginnings(self.root)
         self._unpacked = OrderedDict()
         self._unpacked_bytes = 0
 
@@ -103,7 +118,7 @@ class Archive:
                 self._entries, self._stamp = entries, stamp
                 self._loaded = True
                 self._sorted = None
-                self._offsets.clear()
+                self._beginnings = Beginnings(self.root)
                 self._unpacked.clear()
                 self._unpacked_bytes = 0
 
@@ -150,48 +165,66 @@ class Archive:
         found = self.find(key)
         return None if found is None else found.size if isinstance(found, Entry) else len(found)
 
-    def stamp(self, key: str) -> Stamp | None:
-        """What is written once stays as it is, in its place."""
+    def stamp(self, key: str, asking: bool = True) -> Stamp | None:
+        """What is written once stays as it is, in its place.
+
+        Without `asking`, of the archive as it was when it was last looked at: for whoever reads what is stored as it
+        is, and so learns whether it still is that archive.
+        """
         with self.guard:
-            self.look_again()
+            if asking or not self._is_stored(key):
+                self.look_again()
             found = self.find(key)
             if found is None:
                 return None
             return (self._stamp, found) if isinstance(found, Entry) and not self._is_new(key) else ("new", found)
+
+    def _is_stored(self, key: str) -> bool:
+        found = self.find(key)
+        return isinstance(found, Entry) and found.method == STORED
 
     def _is_new(self, key: str) -> bool:
         return self._writing is not None and key in self._writing.entries
 
     # --- reading
 
-    def read(self, key: str, ranges: Callable[[int], Ranges] | None) -> list[memoryview] | None:
-        """Ranges of an object, which lie within its size, or all of it, whose checksum is then looked at."""
+    def read(self, requests: Sequence[Request]) -> list[list[memoryview] | None]:
+        """What each asks for, all of one version of the archive; None where there is no such object."""
         with self.guard:
-            found = self.find(key)
-            stamp = self._stamp
-            if found is None:
-                return None
-            size = found.size if isinstance(found, Entry) else len(found)
-            wanted = [(0, size)] if ranges is None else ranges(size)
-            # Under the guard, so that nobody closes the file meanwhile.
-            parts = self._new_parts(key, wanted)
-        if parts is None:
-            assert isinstance(found, Entry)
-            parts = self._old_parts(key, found, wanted, stamp)
-        if ranges is None and isinstance(found, Entry) and found.method == STORED:
-            check(parts, found, self._path(key))
-        return parts
+            self.entries()
+            stamp, beginnings = self._stamp, self._beginnings
+            # Under the guard, so that nobody closes the file that is being written meanwhile.
+            readings = [self._planned(request) for request in requests]
+        old = [reading for reading in readings if reading is not None and reading.parts is None]
+        found = iter(self._old_parts(old, stamp, beginnings))
+        results: list[list[memoryview] | None] = []
+        for request, reading in zip(requests, readings, strict=True):
+            parts = None if reading is None else next(found) if reading.parts is None else reading.parts
+            results.append(parts)
+            if parts is not None and request.ranges is None:
+                assert reading is not None
+                if isinstance(reading.entry, Entry) and reading.entry.method == STORED:
+                    check(parts, reading.entry, self._path(request.key))
+        return results
+
+    def _planned(self, request: Request) -> _Reading | None:
+        found = self.find(request.key)
+        if found is None:
+            return None
+        size = found.size if isinstance(found, Entry) else len(found)
+        wanted = [(0, size)] if request.ranges is None else request.ranges(size)
+        return _Reading(request.key, found, wanted, self._new_parts(request.key, wanted))
 
     def check(self, key: str) -> None:
         """Look at the checksum of an object, of which a piece at a time is read."""
         found = self.find(key)
         if not isinstance(found, Entry) or found.method != STORED:
-            self.read(key, None)
+            self.read([Request(key, None)])
             return
         check((part for at in range(0, found.size, _PIECE) for part in self._piece(key, at)), found, self._path(key))
 
     def _piece(self, key: str, at: int) -> list[memoryview]:
-        return self.read(key, lambda size: [(min(at, size), max(0, min(_PIECE, size - at)))]) or []
+        return self.read([Request(key, lambda size: [(min(at, size), max(0, min(_PIECE, size - at)))])])[0] or []
 
     def _new_parts(self, key: str, wanted: Ranges) -> list[memoryview] | None:
         """Of an object that waits to be in the archive; None: it is in there."""
@@ -205,33 +238,40 @@ class Archive:
             return [self._writing.bytes_at(begin + at, length) for at, length in wanted]
         return None
 
-    def _old_parts(self, key: str, entry: Entry, wanted: Ranges, stamp: Stamp | None) -> list[memoryview]:
-        if entry.method != STORED:
-            data = memoryview(self._whole(key, entry, stamp))
-            return [data[at : at + length] for at, length in wanted]
-        begin = self._begin(key, entry, stamp)
-        parts = self.folder.get_ranges(self.name, [(begin + at, length) for at, length in wanted], stamp=stamp)
+    def _old_parts(
+        self, readings: Sequence[_Reading], stamp: Stamp | None, beginnings: Beginnings
+    ) -> list[list[memoryview]]:
+        """Of objects that are in the archive. Those that somebody has compressed are unpacked as a whole, and kept."""
+        kept: dict[str, bytes] = {}
+        asked = []
+        with self.guard:
+            for key, entry, wanted, _ in readings:
+                assert isinstance(entry, Entry)
+                if entry.method == STORED:
+                    asked.append((key, entry, wanted))
+                elif (data := self._unpacked.get(key)) is not None:
+                    kept[key] = data
+                else:
+                    asked.append((key, entry, [(0, entry.stored)]))
+        found = iter(beginnings.read(asked, partial(self._ranges, stamp=stamp)) if asked else ())
+        results = []
+        for key, entry, wanted, _ in readings:
+            assert isinstance(entry, Entry)
+            if entry.method == STORED:
+                results.append(next(found))
+                continue
+            data = kept[key] if key in kept else self._keep(key, entry, next(found)[0], stamp)
+            results.append([memoryview(data)[at : at + length] for at, length in wanted])
+        return results
+
+    def _ranges(self, ranges: Ranges, stamp: Stamp | None) -> list[memoryview]:
+        parts = self.folder.get_ranges(self.name, ranges, stamp=stamp)
         if parts is None:
             raise ConflictError("the archive is gone", key=self.root)
         return parts
 
-    def _begin(self, key: str, entry: Entry, stamp: Stamp | None) -> int:
-        """Where an object's bytes begin: only the header in front of them tells."""
-        found = self._offsets.get(key)
-        if found is None:
-            found = data_offset(self._bytes(entry.at, size_of_header(key, entry), stamp), key, entry, self.root)
-            with self.guard:
-                if stamp == self._stamp:
-                    self._offsets[key] = found
-        return found
-
-    def _whole(self, key: str, entry: Entry, stamp: Stamp | None) -> bytes:
+    def _keep(self, key: str, entry: Entry, packed: memoryview, stamp: Stamp | None) -> bytes:
         """An object that somebody has compressed."""
-        with self.guard:
-            kept = self._unpacked.get(key)
-        if kept is not None:
-            return kept
-        packed = self._bytes(self._begin(key, entry, stamp), entry.stored, stamp)
         data = unpacked(packed, entry, self._path(key))
         check([data], entry, self._path(key))
         with self.guard:

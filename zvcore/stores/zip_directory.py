@@ -20,6 +20,7 @@ __all__ = [
     "Entry",
     "data_offset",
     "directory_bytes",
+    "least_offset",
     "local_header",
     "read_directory",
     "size_of_header",
@@ -212,7 +213,12 @@ def _bounded(entries: dict[str, Entry], end: int, where: str) -> dict[str, Entry
 
 def size_of_header(name: str, entry: Entry) -> int:
     """How many bytes `data_offset` needs to see of the header of an entry, or more."""
-    return min(_LOCAL.size + len(name.encode()), entry.limit - entry.at)
+    return min(least_offset(name, entry), entry.limit) - entry.at
+
+
+def least_offset(name: str, entry: Entry) -> int:
+    """Where an entry's bytes begin if its header says no more than it must."""
+    return entry.at + _LOCAL.size + len(name.encode())
 
 
 def data_offset(header: bytes, name: str, entry: Entry, where: str) -> int:

@@ -7,25 +7,29 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import changed
-from zvcore.stores.base import Stamp, Store, as_parts, check_ranges, check_span, prefix_path
+from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_ranges, check_span, prefix_path
 from zvcore.stores.files import encode_key
 from zvcore.stores.opening import archive_in, open_beside
 from zvcore.stores.single_file import SingleFileStore
-from zvcore.stores.zip_archive import archive_at
+from zvcore.stores.zip_archive import Request, archive_at
 from zvcore.stores.zip_directory import STORED, Entry
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from typing_extensions import Buffer
 
-    from zvcore.stores.zip_archive import Ranges
+    from zvcore.stores.zip_reading import Ranges
 
 __all__ = ["ZipStore", "open_zip"]
 
-_Found = TypeVar("_Found")
+T = TypeVar("T")
+R = TypeVar("R")
+
+# How many bytes of whole objects are read together.
+_AT_ONCE = 64 << 20
 
 
 def open_zip(address: str, mode: str, options: dict[str, Any]) -> Store:
@@ -92,38 +96,89 @@ class ZipStore(Store):
             begin = max(0, size + start) if start < 0 else min(start, size)
             return [(begin, (size if length is None else min(size, begin + length)) - begin)]
 
-        found = self._read(key, None if start == 0 and length is None else span, stamp)
+        whole = start == 0 and length is None
+        found = self._read([(key, None if whole else span, stamp)])[0]
         return None if found is None else found[0]
 
     def get_ranges(
         self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
     ) -> builtins.list[memoryview] | None:
-        def checked(size: int) -> Ranges:
-            check_ranges(key, ranges, size)
-            return ranges
+        return self.get_ranges_many([(key, ranges, stamp)])[0]
 
-        return self._read(key, checked, stamp)
+    def get_many(self, keys: Iterable[str]) -> Iterator[bytes | memoryview | None]:
+        for some in self._batches(list(keys)):
+            for found in self._read([(key, None, None) for key in some]):
+                yield None if found is None else found[0]
+
+    def _batches(self, keys: builtins.list[str]) -> Iterator[builtins.list[str]]:
+        """The keys, of objects that are not too much to be read together."""
+        batch: builtins.list[str] = []
+        nbytes = 0
+        for key, size in zip(keys, self.sizes(keys), strict=True):
+            nbytes += size or 0
+            if batch and nbytes > _AT_ONCE:
+                yield batch
+                batch, nbytes = [], size or 0
+            batch.append(key)
+        if batch:
+            yield batch
+
+    def get_ranges_many(
+        self, requests: Sequence[tuple[str, Sequence[tuple[int, int]], Stamp | None]]
+    ) -> builtins.list[builtins.list[memoryview] | None]:
+        def checked(key: str, ranges: Ranges) -> Callable[[int], Ranges]:
+            def within(size: int) -> Ranges:
+                check_ranges(key, ranges, size)
+                return ranges
+
+            return within
+
+        return self._read([(key, checked(key, ranges), stamp) for key, ranges, stamp in requests])
+
+    def snapshot(
+        self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
+    ) -> Snapshot | None:
+        if stamp is not None:
+            return super().snapshot(key, start, length, stamp=stamp)
+        for asking in (False, True):
+            # What is read tells whether the archive is still the one that was looked at.
+            now = self._archive.stamp(self._full(key), asking)
+            if now is not None:
+                try:
+                    return super().snapshot(key, start, length, stamp=now)
+                except ConflictError:
+                    break
+        return super().snapshot(key, start, length)
 
     def _read(
-        self, key: str, ranges: Callable[[int], Ranges] | None, stamp: Stamp | None
-    ) -> builtins.list[memoryview] | None:
-        """`ranges` are said when the object's size is known, which may be another each time; None: all of it."""
-        return self._twice(key, stamp, lambda full: self._archive.read(full, ranges))
+        self, wanted: Sequence[tuple[str, Callable[[int], Ranges] | None, Stamp | None]]
+    ) -> builtins.list[builtins.list[memoryview] | None]:
+        """(key, ranges, stamp) of each; `ranges` are said when the object's size is known, see `Request`."""
+        requests = [Request(self._full(key), ranges) for key, ranges, _ in wanted]
 
-    def _twice(self, key: str, stamp: Stamp | None, read: Callable[[str], _Found]) -> _Found:
-        """What `read` makes of the object's whole name, once more where the archive has become another one."""
-        full = self._full(key)
-        for last in (False, True):
-            if stamp is not None and stamp != self._archive.stamp(full):
+        def read() -> builtins.list[builtins.list[memoryview] | None]:
+            stamped = [(key, full, stamp) for (key, _, stamp), (full, _) in zip(wanted, requests, strict=True)]
+            gone = [
+                (key, stamp) for key, full, stamp in stamped if stamp is not None and not self._is_still(full, stamp)
+            ]
+            if len(gone) > 1:
+                raise ConflictError(f"{self._archive.root} was replaced by someone else in the meantime")
+            for key, stamp in gone:
                 raise changed(key, stamp)
-            try:
-                return read(full)
-            except (ConflictError, CorruptDataError):
-                # The file may be another one by now.
-                if last:
-                    raise
-                self._archive.look_again()
-        raise AssertionError
+            return self._archive.read(requests)
+
+        return self._twice(read)
+
+    def _is_still(self, full: str, stamp: Stamp) -> bool:
+        return stamp == self._archive.stamp(full, asking=False) or stamp == self._archive.stamp(full)
+
+    def _twice(self, read: Callable[[], T]) -> T:
+        """What `read` gives, once more where the archive has become another one."""
+        try:
+            return read()
+        except (ConflictError, CorruptDataError):
+            self._archive.look_again()
+            return read()
 
     def is_packed(self, key: str) -> bool:
         """Whether somebody has compressed an object, so that all of it is unpacked whatever part is read."""
@@ -132,6 +187,9 @@ class ZipStore(Store):
 
     def size(self, key: str) -> int | None:
         return self._archive.size(self._full(key))
+
+    def sizes(self, keys: Iterable[str]) -> builtins.list[int | None]:
+        return [self.size(key) for key in keys]
 
     def stamp(self, key: str) -> Stamp | None:
         return self._archive.stamp(self._full(key))
@@ -192,6 +250,15 @@ class ZipStore(Store):
 
     # --- the store itself
 
+    def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
+        return self._archive.folder.each(function, items)
+
+    def parts_ahead(self) -> int:
+        return self._archive.folder.parts_ahead()
+
+    def small_parts_pay(self) -> bool:
+        return self._archive.folder.small_parts_pay()
+
     def object_id(self, key: str) -> Hashable:
         return (self._archive.folder.object_id(self._archive.name), self._full(key))
 
@@ -219,15 +286,26 @@ class ZipStore(Store):
 
     def damaged(self) -> Iterator[ZvcoreError]:
         """Objects whose bytes are not those that the archive's checksums are of."""
-        for key in self.list():
-            try:
-                self.check(key)
-            except ZvcoreError as error:
-                yield error
+        for some in self._batches([*self.list()]):
+            # Of a large one a piece at a time is read.
+            if len(some) > 1 and self._are_sound(some):
+                continue
+            for key in some:
+                try:
+                    self.check(key)
+                except ZvcoreError as error:
+                    yield error
+
+    def _are_sound(self, keys: builtins.list[str]) -> bool:
+        try:
+            self._read([(key, None, None) for key in keys])
+        except ZvcoreError:
+            return False
+        return True
 
     def check(self, key: str) -> None:
         """Look at the checksum of an object, which no read of a part does."""
-        self._twice(key, None, self._archive.check)
+        self._twice(lambda: self._archive.check(self._full(key)))
 
 
 def _again(folder: Store, name: str, read_only: bool, prefix: str) -> ZipStore:
