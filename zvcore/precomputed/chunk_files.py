@@ -46,13 +46,17 @@ class ChunkFiles(FilePart):
 
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
         files = stored = packed = 0
+        before: set[str] = set()
         found = self._files(only, report)
         while batch := list(itertools.islice(found, _FILES_AT_ONCE)):
             keys = [key for key, _ in batch]
             places = np.array([place for _, place in batch], np.int64)
             files += len(keys)
-            # Readers prefer the file that is not packed: the two are one chunk.
-            stored += sum(not key.endswith(PACKED) or not self.store.exists(key[:-3]) for key in keys)
+            # Readers prefer the file that is not packed: the two are one chunk. In order, they are near each other.
+            plain = {key for key in keys if not key.endswith(PACKED)}
+            near = plain | before
+            stored += sum(not key.endswith(PACKED) or key[:-3] not in near for key in keys)
+            before = plain
             packed += sum(key.endswith(PACKED) for key in keys)
             self._check(keys, places, report, fast)
             report.looked_at(len(keys))

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import obstore
+import obstore.store
 from obstore import exceptions
 
 from zvcore.cached import cached_property
@@ -39,6 +40,8 @@ _MOST_PARTS = 9_000
 # Connections that break in the middle of an answer; obstore itself repeats only what fails before.
 _REQUESTS = 4
 _LISTED_AT_ONCE = 1000
+# Of other services obstore lists everything, and drops what comes before.
+_BEGIN_IN_THE_MIDDLE = (obstore.store.S3Store, obstore.store.GCSStore)
 _NOTHING = memoryview(b"")
 _SIGNED_FOR = timedelta(minutes=10)
 _MOST_SIGNED = 4096
@@ -470,6 +473,26 @@ class ObstoreClient(Client):
         found = [path for path in below if "/" not in path[len(folder) :]]
         # Such lists go down into folders, which may fill it.
         return found[:most] if found or len(page) < most else super().some(folder, most)
+
+    def sizes_after(self, path: str, folder: str, last: str, most: int) -> dict[str, int]:
+        if not isinstance(self._listing, _BEGIN_IN_THE_MIDDLE):
+            return {}
+        _begin(folder)
+        found: dict[str, int] = {}
+        try:
+            pages = obstore.list(
+                self._listing, folder.rstrip("/") or None, offset=path, chunk_size=min(most, _LISTED_AT_ONCE)
+            )
+            for page in pages:
+                # What is empty may only mark a folder of this name, see `_objects`.
+                found.update((one["path"], one["size"]) for one in page if one["size"])
+                if len(found) >= most or page[-1]["path"] >= last:
+                    break
+        except FileNotFoundError:
+            return {}
+        except (exceptions.BaseError, TimeoutError) as error:
+            raise self._listing_failure(error, folder) from None
+        return found
 
     def _objects(self, listed: Iterable[ObjectMeta]) -> builtins.list[str]:
         """The paths of what is listed, without what only marks a folder: an empty object whose name ends with a slash,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import threading
 import time
 from contextlib import contextmanager
@@ -55,6 +56,9 @@ _SETTLED_AFTER = 2.0
 _MOST_SEEN = 4096
 _OBJECTS_AHEAD = 128
 _LISTED_AT_ONCE = 1000
+# For the sizes of as many objects a list is asked for, and for how many objects more than these at most.
+_SIZES_LISTED_FROM = 32
+_OTHERS_LISTED = 1000
 # How many of the folders around a store are known as such.
 _MOST_ABOVE = 8
 
@@ -368,6 +372,25 @@ class RemoteStore(Store):
     def size(self, key: str) -> int | None:
         version = self._head(key)
         return None if version is None else version.size
+
+    def sizes(self, keys: Iterable[str]) -> builtins.list[int | None]:
+        names = list(keys)
+        found = self._listed_sizes(names) if len(names) >= _SIZES_LISTED_FROM else {}
+        # What a list does not have may be there nevertheless.
+        missing = [name for name in names if name not in found]
+        found.update(zip(missing, self.each(self.size, missing), strict=True))
+        return [found[name] for name in names]
+
+    def _listed_sizes(self, keys: Sequence[str]) -> dict[str, int | None]:
+        """As many sizes as a list tells that is not much longer than the keys are many."""
+        paths = {self._path(key): key for key in keys}
+        first, last = min(paths), max(paths)
+        folder = f"{posixpath.commonpath([posixpath.dirname(first), posixpath.dirname(last)])}/".lstrip("/")
+        try:
+            sizes = self._client.sizes_after(first, folder, last, 2 * len(paths) + _OTHERS_LISTED)
+        except ZvcoreError:
+            return {}  # who may not list may read
+        return {paths[path]: size for path, size in sizes.items() if path in paths}
 
     def stamp(self, key: str) -> Stamp | None:
         return self._head(key)
