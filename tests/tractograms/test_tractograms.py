@@ -463,3 +463,18 @@ def test_values_that_a_trk_cannot_hold_do_not_become_infinite(tmp_path: Path, of
     with pytest.raises(UnsupportedError, match="'far' has values that float32 cannot hold"):
         zvcore.convert(path, tmp_path / "a.trk", format="trk")
     assert not (tmp_path / "a.trk").exists()
+
+
+@pytest.mark.parametrize("names", [("standard.trk", "a.tck"), ("standard.tck", "a.trk"), ("standard.tck", "a.trx")])
+@pytest.mark.parametrize("through", [False, True], ids=["file", "store"])
+def test_a_plan_tells_what_of_a_header_the_conversion_tells(
+    tmp_path: Path, names: tuple[str, str], through: bool
+) -> None:
+    source = DATA / names[0]
+    if through:
+        zvcore.convert(source, tmp_path / "store", format="zvf")
+        source = tmp_path / "store"
+    ending = Path(names[0]).suffix
+    planned = [str(loss) for loss in zvcore.plan(source, tmp_path / names[1]).losses]
+    assert planned == [str(loss) for loss in zvcore.convert(source, tmp_path / names[1]).losses]
+    assert any(f"header of a {ending} file" in loss for loss in planned), planned

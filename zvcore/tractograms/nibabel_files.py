@@ -104,9 +104,16 @@ def _moved(positions: npt.NDArray[Any], affine: npt.NDArray[np.float64]) -> npt.
     return positions @ affine[:3, :3].T.astype(np.float64) + affine[:3, 3]
 
 
-def lines_lost(format: str, lines: Lines) -> Report:
-    """What of these lines has no place in such a file, but for what is said of headers and shows in positions."""
+def _header_for(format: str, lines: Lines, key: str, report: Report) -> dict[str, Any]:
+    """The header of the file that is made of these lines, as far as it has place for what they tell."""
+    kept = for_other_kind(lines.attrs.get(ATTRIBUTE), f".{format}", report)
+    return kept_header(f".{format}", kept, _kind(format).create_empty_header(), key, report)
+
+
+def lines_lost(format: str, lines: Lines, key: str = "") -> Report:
+    """What of these lines has no place in such a file, but for what shows in positions."""
     report = Report()
+    _header_for(format, lines, key, report)
     for name in lines.groups:
         report.lose("", f"the group {name!r} has no place in a .{format}")
     of_points, of_lines, tables = _kept(format, lines, report)
@@ -128,10 +135,8 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
     """Write lines of any source into a new file, with the header that such a file had."""
     nibabel = _nibabel()
     report = Report()
-    kept = for_other_kind(lines.attrs.get(ATTRIBUTE), f".{format}", report)
-    empty = _kind(format).create_empty_header()
-    header = kept_header(f".{format}", kept, empty, store.root, report)
-    report.extend(lines_lost(format, lines))
+    header = _header_for(format, lines, store.root, Report())
+    report.extend(lines_lost(format, lines, store.root))
     of_points, of_lines, tables = _kept(format, lines, Report())
     single = np.dtype(np.float32)
     for name in of_lines:

@@ -37,14 +37,11 @@ _EMPTY = {"VOXEL_TO_RASMM": np.eye(4).tolist(), "DIMENSIONS": [1, 1, 1]}
 def write_trx(store: Store, lines: Lines) -> Report:
     """Write lines of any source into a new file, with the header that such a file had."""
     report = Report()
-    kept = for_other_kind(lines.attrs.get(ATTRIBUTE), ".trx", report) or {}
-    said = kept.get("header", {}) if isinstance(kept, dict) else None
-    if not isinstance(said, dict):
-        raise MetadataError("the header of a tractogram cannot be read", key=store.root, found=repr(kept)[:99])
+    kept = _kept(lines, store.root, report)
     with tempfile.TemporaryDirectory(prefix="zvcore-trx-") as folder:
         writing = _Writing(folder, lines, kept, report, store.root)
         count, vertices = writing.write()
-        header = {**_EMPTY, **said, "NB_VERTICES": vertices, "NB_STREAMLINES": count}
+        header = {**_EMPTY, **kept.get("header", {}), "NB_VERTICES": vertices, "NB_STREAMLINES": count}
         with file_for(store, str(store.file)) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             archive.writestr("header.json", json.dumps(header))
             for name, path in writing.files.items():
@@ -53,9 +50,18 @@ def write_trx(store: Store, lines: Lines) -> Report:
     return report
 
 
+def _kept(lines: Lines, key: str, report: Report) -> Mapping[str, Any]:
+    """What is kept of a header, for a TRX; what this has no place for is told."""
+    kept = for_other_kind(lines.attrs.get(ATTRIBUTE), ".trx", report) or {}
+    if not isinstance(kept, dict) or not isinstance(kept.get("header", {}), dict):
+        raise MetadataError("the header of a tractogram cannot be read", key=key, found=repr(kept)[:99])
+    return kept
+
+
 def lines_lost(lines: Lines) -> Report:
-    """What of these lines has no place in a TRX by its name or type."""
+    """What of these lines has no place in a TRX by its name or type, and what of a header has none."""
     report = Report()
+    _kept(lines, "", report)
     named = _Writing("", lines, {}, report, "")
     for name, (dtype, _) in lines.attributes.items():
         named.fits("dpv", name, dtype)
