@@ -147,6 +147,32 @@ def test_sizes_in_the_words_of_imagej(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("unit", "dots", "sizes"),
+    [
+        ("INCH", (25400, 12700), [(0.002, "millimeter"), (0.001, "millimeter")]),
+        ("CENTIMETER", (20000, 10000), [(1e-4, "centimeter"), (5e-5, "centimeter")]),
+        ("INCH", (72, 72), [(None, None)] * 2),
+    ],
+)
+def test_sizes_that_only_the_tags_of_a_resolution_say(tmp_path: Path, unit: str, dots: Any, sizes: Any) -> None:
+    tifffile.imwrite(tmp_path / "a.tif", VALUES[0], resolution=dots, resolutionunit=unit)
+    report = zvcore.convert(tmp_path / "a.tif", tmp_path / "a.zarr", format="zarr3", ome=False)
+    for array in (zvcore.open(tmp_path / "a.tif"), zvcore.open(tmp_path / "a.zarr")):
+        axes = zvcore.formats()[array.format].read_axes(array)
+        assert [(axis.scale, axis.unit) for axis in axes] == [(pytest.approx(n) if n else n, unit) for n, unit in sizes]
+    assert not report.losses
+
+
+def test_a_resolution_without_a_unit_is_told(tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "a.tif", VALUES[0], resolution=(4, 2), resolutionunit="NONE")
+    losses = zvcore.convert(tmp_path / "a.tif", tmp_path / "a.zarr", format="zarr3").losses
+    assert ["4 x 2 (x, y) without a unit" in str(loss) for loss in losses] == [True]
+    make(tmp_path / "b.tif", "imagej", resolution=(1, 1), metadata={"axes": "ZYX", "spacing": 3.0})
+    losses = zvcore.convert(tmp_path / "b.tif", tmp_path / "b.zarr", format="zarr3").losses
+    assert ["the spacing 3 of ImageJ" in str(loss) for loss in losses] == [True]
+
+
 def test_it_is_read_from_other_places_than_folders(tmp_path: Path) -> None:
     store = zvcore.stores.open_store("memory://tiff-test", "w")
     store.put("a.tif", make(tmp_path / "a.tif", "zlib").read_bytes())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.documents.xml import local_name, parse_xml
 from zvcore.errors import ZvcoreError
 from zvcore.images import Axis
+from zvcore.tiff.resolution import INCH, ratios, resolution_of
 from zvcore.tiff.untold import untold_in_imagej, untold_in_ome, untold_in_tags
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ __all__ = ["Words", "words_of"]
 
 _TYPES = {"x": "space", "y": "space", "z": "space", "t": "time", "c": "channel"}
 _UNITS = {"micron": "micrometer", "\\u00B5m": "micrometer", "um": "micrometer", "µm": "micrometer", "μm": "micrometer",
-          "inch": None, "pixel": None, "": None}  # fmt: skip
+          "pixel": None, "": None}  # fmt: skip
 
 
 @dataclass
@@ -80,10 +81,20 @@ def words_of(file: Any, series: Sequence[Any]) -> list[Words]:
     words = _understood(file, len(series))
     for one, of in zip(series, words, strict=True):
         of.untold += untold_in_tags(one.keyframe)
+        _take_resolution(of, one.keyframe)
         text = one.keyframe.description
         if text and not (file.is_ome or file.is_imagej or _is_shape(text)):
             of.description = text
     return words
+
+
+def _take_resolution(words: Words, page: Any) -> None:
+    """What the tags of a page say of sizes, where nothing else says it."""
+    if words.sizes.keys() & {"X", "Y"}:
+        return
+    found = resolution_of(page)
+    words.sizes.update(found.sizes)
+    words.untold += found.untold
 
 
 def _understood(file: Any, count: int) -> list[Words]:
@@ -135,20 +146,23 @@ def _of_imagej(file: Any) -> Words:
     told = file.imagej_metadata or {}
     unit = _unit(str(told.get("unit", "")))
     words = Words()
-    page = file.pages[0]
-    for letter, tag in (("X", "XResolution"), ("Y", "YResolution")):
-        ratio = page.tags.get(tag)
-        value = None if ratio is None else ratio.value
-        if unit is not None and isinstance(value, tuple) and len(value) == 2 and value[0] > 0 and value[1] > 0:
-            words.sizes[letter] = value[1] / value[0], unit
+    if unit is not None:
+        for letter, (pixels, units) in ratios(file.pages[0]).items():
+            words.sizes[letter] = _in_units(units / pixels, unit)
     spacing = _number(told.get("spacing"))
     if spacing is not None and unit is not None:
-        words.sizes["Z"] = spacing, unit
+        words.sizes["Z"] = _in_units(spacing, unit)
+    elif spacing is not None and spacing != 1:
+        words.untold.append(f"the spacing {spacing:g} of ImageJ without a unit")
     step = _number(told.get("finterval"))
     if step is not None:
         words.sizes["T"] = step, "second"
     words.untold += untold_in_imagej(told)
     return words
+
+
+def _in_units(size: float, unit: str) -> tuple[float, str]:
+    return (size * INCH, "millimeter") if unit == "inch" else (size, unit)
 
 
 def _number(given: Any) -> float | None:
