@@ -179,13 +179,13 @@ def test_attributes_and_names_of_axes_are_carried_or_told(tmp_path: Path) -> Non
         file["states"] = np.array([0, 1], kind)
     made = zvcore.convert(tmp_path / "a.h5", tmp_path / "a.zarr", format="zarr3")
     found = dict(zvcore.open(tmp_path / "a.zarr").items())
-    assert found["values"].dimension_names == (None, "depth", "north", "x")
+    assert found["values"].dimension_names == ("t", "depth", "north", "x")
     assert [found[name].dimension_names for name in "xyzt"] == [("x",), ("north",), ("z",), None]
     records = [{"a": 1, "b": 2.5}]
     assert found["values"].attrs == {"CLASS": "IMAGE", "NAME": "mine", "text": "µ", "records": records}
     assert {(loss.where, loss.what.split(" is not known")[0]) for loss in made.losses} == {
-        ("values", "the attribute 'bent'"), ("values", "a scale without a name of axis 0"),
-        ("values", "a scale without a name of axis 1"), ("values", "the scale 'x' of axis 2"),
+        ("values", "the attribute 'bent'"), ("values", "the scale 'z' of axis 1"),
+        ("values", "the scale 'x' of axis 2"),
         ("states", "what the values of an enumeration are called"),
     }  # fmt: skip
 
@@ -205,6 +205,23 @@ def test_dimensions_of_netcdf_without_values_are_told_and_are_no_arrays(tmp_path
     assert sorted(zvcore.open(tmp_path / "a.zarr")) == ["values", "y"]
     (told,) = [loss.what for loss in report.losses if not loss.where]
     assert told.startswith("the dimension 'x' of netCDF, which has 4 places and no values,")
+
+
+def test_axes_are_called_as_dimensions_of_netcdf_without_a_variable(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        for place in ("x", "deep/y"):
+            file.create_dataset(place, shape=(4,), dtype=">f4").make_scale(
+                "This is a netCDF dimension but not a netCDF variable         4"
+            )
+        file["apart/z"] = np.zeros(4)
+        file["apart/z"].make_scale("")
+        values = file.create_dataset("deep/values", data=np.zeros((4, 4, 4)))
+        for axis, place in enumerate(("x", "deep/y", "apart/z")):
+            values.dims[axis].attach_scale(file[place])
+    report = zvcore.convert(tmp_path / "a.nc", tmp_path / "a.zarr", format="zarr3")
+    assert zvcore.open(tmp_path / "a.zarr")["deep/values"].dimension_names == ("x", "y", None)
+    (told,) = [loss.what for loss in report.losses if loss.where == "deep/values"]
+    assert told.startswith("a scale without a name of axis 2")
 
 
 def test_groups_that_lie_in_themselves_end(tmp_path: Path) -> None:

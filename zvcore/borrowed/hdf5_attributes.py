@@ -25,6 +25,10 @@ _ERRORS = (OSError, TypeError, ValueError, KeyError, RuntimeError, AttributeErro
 _SIZES = "element_size_um"
 
 
+# Groups of more are not searched for the names of scales: each axis of each data set asks for its own.
+_MOST_LINKS = 1000
+
+
 class Unreadable:
     """In the place of an attribute that cannot be read."""
 
@@ -76,7 +80,7 @@ def untold_of(dataset: Any) -> tuple[str, ...]:
 def _named(dataset: Any) -> list[tuple[str, list[str]]]:
     """(label, names of scales) of each axis, "" for none. A scale's only axis is called as it is itself.
 
-    Names are what scales say: the library searches all of a file for the path of one.
+    Names are what scales say, else those of their links nearby: the library would search all of a file for one.
     """
     found = []
     for axis in range(len(dataset.shape)):
@@ -85,7 +89,8 @@ def _named(dataset: Any) -> list[tuple[str, list[str]]]:
             label, scales = here.label or "", [str(name) for name in here.keys()]  # noqa: SIM118
         except _ERRORS:
             label, scales = "", []
-        found.append((label, ["" if name.startswith(_NAMELESS) else name for name in scales]))
+        named = ["" if name.startswith(_NAMELESS) else name for name in scales]
+        found.append((label, [name or _link_of(dataset, axis, at) for at, name in enumerate(named)]))
     if len(found) == 1 and not found[0][1] and _is_scale(dataset):
         own = str(dataset.name or "").rpartition("/")[2]
         try:
@@ -95,6 +100,26 @@ def _named(dataset: Any) -> list[tuple[str, list[str]]]:
         if not isinstance(said, str) or not said.startswith(_NAMELESS):
             found[0] = found[0][0], [said if isinstance(said, str) and said else own]
     return found
+
+
+def _link_of(dataset: Any, axis: int, at: int) -> str:
+    """What the scale of an axis is called in the data set's own group or one around it; "" where it is in none."""
+    from h5py import h5l, h5o
+
+    try:
+        address = h5o.get_info(dataset.dims[axis][at].id).addr
+        group = dataset
+        while group.name != "/":
+            group = group.parent
+            if len(group) > _MOST_LINKS:
+                continue
+            for name in group:
+                link = group.id.links.get_info(name.encode())
+                if link.type == h5l.TYPE_HARD and link.u == address:
+                    return str(name)
+    except _ERRORS:
+        pass
+    return ""
 
 
 def _is_scale(dataset: Any) -> bool:
