@@ -205,6 +205,18 @@ def test_an_image_of_other_sizes_of_pixels_is_told(tmp_path: Path) -> None:
     assert values[:, 0, 0].tolist() == [0, 1, 2, 3]
 
 
+def test_images_of_which_some_have_0_as_white_are_no_stack(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for number, colours in enumerate(("minisblack", "miniswhite", "minisblack")):
+        tifffile.imwrite(tmp_path / f"a/p{number}.tif", np.zeros((8, 8), "u1"), photometric=colours)
+    (problem,) = zvcore.verify(tmp_path / "a").problems
+    assert problem.where == "p1.tif" and "0 stands for white" in problem.what and problem.fatal
+    with pytest.raises(CorruptDataError, match=r"p1\.tif.*0 stands for white"):
+        zvcore.open(tmp_path / "a")[...]
+    losses = zvcore.convert(tmp_path / "a" / "p1.tif", tmp_path / "one", format="n5").losses
+    assert ["0 stands for white" in str(loss) for loss in losses] == [True], "of one image it is told"
+
+
 def test_opening_costs_one_listing_and_one_image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = png(tmp_path / "a")
     from zvcore.stores.local import LocalStore

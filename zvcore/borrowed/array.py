@@ -58,7 +58,10 @@ class BorrowedArray(Array[Item]):
     order  of the memory of what is read, where chunks lie otherwise
     image  where its file describes an image, and not only an array: by which `convention`, its `name`, its `words`
     untold what else is known of it that no array here can say, in words
+    values_mean  how they are shown, in words, if they are neither brightness nor colours: others are not their like
     """
+
+    values_mean = ""
 
     def __init__(
         self,

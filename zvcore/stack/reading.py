@@ -12,7 +12,14 @@ from zvcore.array import Array
 from zvcore.borrowed.array import BorrowedArray
 from zvcore.borrowed.blocks import BlockLayout
 from zvcore.borrowed.stacked import Members, stacked_layout
-from zvcore.errors import LostMetadataWarning, MissingImagesWarning, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import (
+    CorruptDataError,
+    LostMetadataWarning,
+    MissingImagesWarning,
+    NotFoundError,
+    UnsupportedError,
+    ZvcoreError,
+)
 from zvcore.format import formats, get_format
 from zvcore.images import Axis
 from zvcore.images.axes import nanometers
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["images_of", "is_flat", "other_axes", "read"]
 
 _FORMAT = "stack"
+_USUAL = "values are brightness, or colours"
 _FLAT = {"y", "x", "c"}
 # How many gaps in the sequence stand in an attribute.
 _MOST_GAPS = 1000
@@ -40,13 +48,15 @@ _ROUNDING = 1e-4
 class Opening:
     """Opens the images of a stack by their numbers.
 
-    like  what they have to be like, once it is known
+    like  what they have to be like, once it is known, and what their values have to
+    mean  (see `BorrowedArray`)
     axes  what the first says of its axes, which holds for the whole stack
     """
 
     def __init__(self, store: Store, names: Sequence[str]) -> None:
         self.store, self.names = store, names
         self.like: Like | None = None
+        self.mean = ""
         self.axes: Axes = ()
         self._warned = False
 
@@ -55,16 +65,25 @@ class Opening:
         found = _picture(self.store, name, self.like) if name.lower().endswith(PICTURES) else _file(self.store, name)
         here = found.shape, found.dtype
         if self.like is None:
-            self.like, self.axes = here, _axes(found)
+            self.like, self.mean, self.axes = here, _mean(found), _axes(found)
             return found
         if here != self.like:
             raise unlike(name, self.like, here)
+        if _mean(found) != self.mean:
+            raise CorruptDataError(
+                "the values of images of a stack mean the same", key=name, expected=self.mean or _USUAL,
+                found=_mean(found) or _USUAL,
+            )  # fmt: skip
         said = unlike_axes(self.axes, found)
         if said is not None and not self._warned:
             # One is enough: of all others `verify` tells.
             self._warned = True
             warnings.warn(f"{self.store.root}/{name}: {said}", LostMetadataWarning, stacklevel=2)
         return found
+
+
+def _mean(found: Array) -> str:
+    return found.values_mean if isinstance(found, BorrowedArray) else ""
 
 
 def unlike_axes(axes: Axes, found: Array) -> str | None:

@@ -16,6 +16,7 @@ from zvcore.stores.single_file import SingleFileStore
 from zvcore.tiff.chunks import stored_layout
 from zvcore.tiff.directories import Directories, check_planes
 from zvcore.tiff.segments import Segments
+from zvcore.tiff.untold import meaning_of
 from zvcore.tiff.words import Words, words_of
 
 if TYPE_CHECKING:
@@ -89,12 +90,12 @@ def _level(
         directories.check_alike(level.pages, level.keyframe)
         axes = words.axes(level, levels[0])
         layout, own = _layout(level, place)
-    if len(levels) > 1:
-        return BorrowedArray(layout, format=_FORMAT, store=place, axes=axes, whole=own)
     image = {"name": words.name, "convention": _TITLE, "words": words.ome} if words.describe_an_image else None
-    return BorrowedArray(
-        layout, format=_FORMAT, store=place, axes=axes, whole=own, attrs=words.attrs, image=image, untold=words.untold
-    )
+    # What is said of several levels is said of the image that they are.
+    said = {"attrs": words.attrs, "image": image, "untold": words.untold} if len(levels) == 1 else {}
+    array = BorrowedArray(layout, format=_FORMAT, store=place, axes=axes, whole=own, **said)
+    array.values_mean = meaning_of(level.keyframe)
+    return array
 
 
 def _layout(level: Any, place: SingleFileStore) -> tuple[Layout, tuple[int, ...] | None]:

@@ -9,7 +9,7 @@ from zvcore.documents.xml import local_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["untold_in_imagej", "untold_in_ome", "untold_in_tags"]
+__all__ = ["meaning_of", "untold_in_imagej", "untold_in_ome", "untold_in_tags"]
 
 # Tags that say where values lie and how they are stored, which a copy says in its own way.
 _OF_STORAGE = frozenset((
@@ -17,6 +17,9 @@ _OF_STORAGE = frozenset((
     317, 321, 322, 323, 324, 325, 330, 338, 339, 340, 341, 347, 512, 513, 514, 515, 517, 518, 519, 520, 521, 529,
     530, 531, 532, 559, 32995, 32997, 32998, 34377,
 ))  # fmt: skip
+# What values stand for by how they are shown, where that is not brightness, or colours.
+_WHITE_IS_ZERO = 0
+_MEANINGS = {_WHITE_IS_ZERO: "0 stands for white", 3: "values are numbers of colours in a palette"}
 # Which side of an image is up, unless it is the first row.
 _ORIENTATION, _UPRIGHT = 274, 1
 # How an image is shown, the program that wrote it, its size on paper, and words that are looked at elsewhere.
@@ -42,8 +45,15 @@ _IMAGEJ = frozenset((
 ))  # fmt: skip
 
 
+def meaning_of(page: Any) -> str:
+    """What its values mean, in words; "" for brightness and colours."""
+    return _MEANINGS.get(int(page.photometric), "")
+
+
 def untold_in_tags(page: Any) -> Iterator[str]:
     """Of a page."""
+    if int(page.photometric) == _WHITE_IS_ZERO:
+        yield f"that {meaning_of(page)} (PhotometricInterpretation)"
     for tag in page.tags:
         if tag.code == _ORIENTATION and tag.value == _UPRIGHT:
             continue
