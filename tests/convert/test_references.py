@@ -107,6 +107,24 @@ def test_what_is_not_stored_is_the_fill_value(tmp_path: Path) -> None:
     assert np.array_equal(through_zarr(refs), array[...], equal_nan=True)
 
 
+@pytest.mark.parametrize("stored", [5000, 4999], ids=["all", "all but one"])
+def test_zeros_are_values_to_xarray_where_every_chunk_is_stored(tmp_path: Path, stored: int) -> None:
+    """Of more chunks than 4096, none were looked at, and nothing was said."""
+    made = zvcore.create(
+        tmp_path / "a", format="zarr3", shape=(5000,), dtype="u1", chunks=(1,), shards=(5000,), codec=None,
+        dimension_names=("x",), write_empty_chunks=True,
+    )  # fmt: skip
+    with made.shard_writer() as writer:
+        writer[:stored] = np.zeros(stored, "u1")
+    losses: list[Any] = []
+    found = zvcore.references(tmp_path / "a", losses=losses)["refs"]
+    complete = stored == 5000
+    assert sum(not key.startswith(".z") for key in found) == stored
+    assert json.loads(found[".zarray"])["fill_value"] == (None if complete else 0)
+    told = ["values of 0, the fill value, are missing to xarray" in str(one) for one in losses]
+    assert told == ([] if complete else [True])
+
+
 def test_groups_with_their_attributes(tmp_path: Path) -> None:
     group = zvcore.open(tmp_path / "c.n5", "w", format="n5")
     group.attrs["made"] = "here"

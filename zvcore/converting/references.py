@@ -37,8 +37,8 @@ __all__ = ["references", "write_references"]
 
 _DEEPEST = 64
 _ASKED_AT_ONCE = 1000
-# How many chunks an array may have to be looked at for one that is not stored.
-_MOST_CHUNKS_COUNTED = 4096
+# How many chunks are kept while they are counted, to see whether one is not stored. More are listed twice.
+_MOST_KEPT = 4096
 _GROUP = {"zarr_format": 2}
 _REFUSED = (UnsupportedError, PluginError)
 # What an array is called in tables, which hold only groups of arrays.
@@ -106,8 +106,9 @@ def _entries(
     if isinstance(top, Array):
         if alone:
             yield ".zgroup", json.dumps(_GROUP)
-        yield from _array(top, f"{alone}/" if alone else "", inline, sized)
-        tell([*not_referred_to("", top)], losses)
+        masked: list[Problem] = []
+        yield from _array(top, "", f"{alone}/" if alone else "", inline, sized, masked)
+        tell([*masked, *not_referred_to("", top)], losses)
         return
     lost: list[Problem] = []
     failed: dict[str, ZvcoreError] = {}
@@ -129,7 +130,7 @@ def _entries(
             failed[name] = error
             continue
         shown += 1
-        yield from _array(node, f"{name}/", inline, sized)
+        yield from _array(node, name, f"{name}/", inline, sized, lost)
         lost += not_referred_to(name, node)
     if failed and (not skip_unsupported or not shown):
         raise refuse(failed, bool(shown), "shown as Zarr")
@@ -184,11 +185,15 @@ def _unlike(piece: Piece) -> UnsupportedError:
     )  # fmt: skip
 
 
-def _array(array: Array, below: str, inline: bool, sized: bool) -> Iterator[tuple[str, Any]]:
+def _array(
+    array: Array, path: str, below: str, inline: bool, sized: bool, lost: list[Problem]
+) -> Iterator[tuple[str, Any]]:
     format = get_format(array.format)
     virtual = format.virtual(array)
     attrs = _attributes(array, virtual)
-    _unmask(array, virtual, attrs)
+    masked = _unmask(array, virtual, attrs)
+    if masked is not None and not sized:  # which becomes v3, where no fill value is missing
+        lost.append(Problem(path, masked, fatal=False))
     yield f"{below}.zarray", json.dumps(_document(virtual))
     yield f"{below}.zattrs", json.dumps(attrs)
     root = _address(array)
@@ -256,35 +261,45 @@ def _attributes(array: Array, virtual: Virtual) -> dict[str, Any]:
     return {**attrs, "_ARRAY_DIMENSIONS": named}
 
 
-def _unmask(array: Array, virtual: Virtual, attrs: dict[str, Any]) -> None:
+def _unmask(array: Array, virtual: Virtual, attrs: dict[str, Any]) -> str | None:
     """Have no fill value where the array has values that equal it: xarray takes them for missing in Zarr v2.
 
     Programs disagree on what is not stored reads as then, so this is for arrays of which every chunk is there, and for
-    those that are so themselves.
+    those that are so themselves. Of others, what is to be told of it.
     """
     exchange = get_format(array.format).exchange()
     if exchange.has_no_fill(array):
         virtual.fill_value = None
-        return
-    if exchange.masks_fill(array) or array.dtype.kind not in "biufc" or np.any(np.asarray(virtual.fill_value)):
-        return
+        return None
+    fill = np.asarray(virtual.fill_value)
+    # That NaN is missing goes without saying.
+    if exchange.masks_fill(array) or array.dtype.kind not in "biufc" or fill != fill:
+        return None
     said = exchange.mask_value(array) if "_FillValue" in array.attrs else None
     if said is not None and said == virtual.fill_value:
-        return
-    count = math.prod(-(-n // chunk) for n, chunk in zip(virtual.shape, virtual.chunks, strict=True))
-    if count > _MOST_CHUNKS_COUNTED:
-        return
-    pieces = [*itertools.islice(virtual.pieces, count + 1)]
-    virtual.pieces = iter(pieces)
-    if len(pieces) != count:
-        return
+        return None
+    if np.any(fill) or not _all_there(array, virtual):
+        return f"values of {fill[()]}, the fill value, are missing to xarray"
     virtual.fill_value = None
     if said is not None and "_FillValue" in attrs:
-        # Version 3 spells what xarray expects here as a value. That NaN is missing goes without saying.
+        # Version 3 spells what xarray expects here as a value.
         if said == said and isinstance(said, (bool, int, float)):
             attrs["_FillValue"] = said
         else:
             del attrs["_FillValue"]
+    return None
+
+
+def _all_there(array: Array, virtual: Virtual) -> bool:
+    """Whether every chunk is stored."""
+    count = math.prod(-(-n // chunk) for n, chunk in zip(virtual.shape, virtual.chunks, strict=True))
+    left = iter(virtual.pieces)
+    kept = [*itertools.islice(left, _MOST_KEPT + 1)]
+    there = len(kept)
+    if there > _MOST_KEPT and count > _MOST_KEPT:
+        there = sum(1 for _ in get_format(array.format).virtual(array).pieces)
+    virtual.pieces = itertools.chain(kept, left)
+    return there == count
 
 
 def _holder(array: Array) -> Store:

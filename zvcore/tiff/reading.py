@@ -92,7 +92,7 @@ def _level(
         layout, own = _layout(level, place)
     image = {"name": words.name, "convention": _TITLE, "words": words.ome} if words.describe_an_image else None
     # What is said of several levels is said of the image that they are.
-    said = {"attrs": words.attrs, "image": image, "untold": words.untold} if len(levels) == 1 else {}
+    said: dict[str, Any] = {"attrs": words.attrs, "image": image, "untold": words.untold} if len(levels) == 1 else {}
     array = BorrowedArray(layout, format=_FORMAT, store=place, axes=axes, whole=own, **said)
     array.values_mean = meaning_of(level.keyframe)
     return array
