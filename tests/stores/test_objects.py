@@ -269,3 +269,13 @@ def test_stores_over_obstore_can_be_sent_to_other_processes(request: pytest.Fixt
     store = open_store(bucket(request), "w")
     store.put("a", b"x")
     assert pickle.loads(pickle.dumps(store)).get("a") == b"x"
+
+
+def test_an_object_that_no_key_names_is_left_out_of_no_copy_in_silence(tmp_path: Path) -> None:
+    files = fsspec.filesystem("memory").get_mapper(f"/{uuid.uuid4()}")
+    zvcore.create(files, format="zarr3", shape=(4,), chunks=(2,), dtype="u1")[...] = 1
+    files.fs.pipe(f"{files.root}/c/a\\b", b"what nobody can ask for")
+    for look in (lambda: [*open_store(files).list()], lambda: zvcore.copy(files, tmp_path / "a")):
+        with pytest.raises(zvcore.errors.InvalidKeyError, match=r"c/a\\b: an object has a name"):
+            look()
+    assert zvcore.open(files)[...].sum() == 4, "values are read all the same"

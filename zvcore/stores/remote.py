@@ -411,7 +411,23 @@ class RemoteStore(Store):
         return version
 
     def list(self, prefix: str = "") -> Iterator[str]:
-        return iter(sorted(self._relative(self._client.list(self._folder(prefix)), self._prefix)))
+        found = self._client.list(self._folder(prefix))
+        keys = self._relative(found, self._prefix)
+        if len(keys) < len(found):
+            self._refuse_names(found)
+        return iter(sorted(keys))
+
+    def _refuse_names(self, paths: Iterable[str]) -> None:
+        """An error for an object under a name that is no key: who asks for all objects would leave it out unawares."""
+        for path in paths:
+            key = path[len(self._prefix) :].rstrip("/")
+            if path.startswith(self._prefix) and key:
+                try:
+                    encode_key(key)
+                except InvalidKeyError as error:
+                    raise InvalidKeyError(
+                        f"an object has a name by which it cannot be asked for ({error.message})", key=path
+                    ) from error
 
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         folder = self._folder(prefix)
@@ -427,7 +443,7 @@ class RemoteStore(Store):
         return f"{self._prefix}{prefix}/" if prefix else self._prefix
 
     def _relative(self, paths: Iterable[str], folder: str) -> builtins.list[str]:
-        """Keys from full paths. Objects that others have stored under names that are not keys are ignored."""
+        """Keys from full paths, without names that are no keys: no member of a folder is called so."""
         keys = []
         for path in paths:
             if not path.startswith(folder):
