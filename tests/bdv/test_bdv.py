@@ -302,3 +302,18 @@ def test_hdf5_of_bigdataviewer_is_read_by_the_engine(path: Path, tmp_path: Path)
     sizes = [one.stat().st_size for one in (path, tmp_path / "raw.h5")]
     found = zvcore.inspect(path)
     assert (found["objects"], found["stored_bytes"]) == (2, sum(sizes))
+
+
+def test_sizes_in_several_units_are_said_in_that_of_x(tmp_path: Path) -> None:
+    """They were taken for numbers of it: 0.04 micrometers became 0.04 nanometers."""
+    source = zvcore.create(tmp_path / "a.n5", format="n5", shape=(8, 8, 8), chunks=(8, 8, 8), dtype="u1")
+    source[...] = 1
+    source.attrs["transform"] = {
+        "axes": ["z", "y", "x"], "scale": [0.04, 4, 8], "translate": [0.08, 0, 16], "units": ["um", "nm", "nm"],
+    }  # fmt: skip
+    report = zvcore.convert(tmp_path / "a.n5", tmp_path / "made", format="bdv")
+    assert any("all sizes are said in the unit of x" in str(loss) for loss in report.losses)
+    image = zvcore.formats()["bdv"].read_image(zvcore.open(tmp_path / "made"))
+    assert [(axis.scale, axis.offset, axis.unit) for axis in image.axes[2:]] == [
+        (40, 80, "nanometer"), (4, 0, "nanometer"), (8, 16, "nanometer"),
+    ]  # fmt: skip

@@ -14,7 +14,7 @@ from zvcore.exchange.exchange import slow_first
 from zvcore.exchange.target import chunk_shape
 from zvcore.exchange.writer import ImageWriter
 from zvcore.format import get_format
-from zvcore.images.axes import long_unit
+from zvcore.images.axes import long_unit, plain, unit_ratio
 from zvcore.n5.creating import compression_of, data_type_of
 from zvcore.n5.documents import document_key, encoded
 from zvcore.n5.metadata import VERSION, DatasetMetadata
@@ -127,6 +127,11 @@ class BdvExchange(BorrowedExchange):
         spatial = image.axes[0][_OUTER:]
         if len({long_unit(axis.unit) for axis in spatial if axis.name is not None}) > 1:
             lost.append("units that differ from axis to axis: all sizes are said in the unit of x")
+        lost += [
+            f"the unit {axis.unit!r} of the axis {axis.name!r}, which is none of the kind that x has"
+            for axis in spatial
+            if axis.unit is not None and unit_ratio(axis.unit, spatial[2].unit) is None
+        ]
         return lost + [
             f"where level {number} begins is not where BigDataViewer takes it to be"
             for number, axes in enumerate(image.axes)
@@ -146,6 +151,19 @@ def _known(name: str | None) -> str | None:
 def _sizes(axes: Axes) -> list[float]:
     """The sizes of voxels along z, y and x."""
     return [1.0 if axis.scale is None else axis.scale for axis in axes[_OUTER:]]
+
+
+def _in_one_unit(axes: Axes) -> Axes:
+    """Sizes and places in the unit of x, for which alone there is room; those that measure something else stay."""
+    *_, x = axes
+    found = []
+    for axis in axes:
+        ratio = unit_ratio(axis.unit, x.unit) if axis.unit is not None and axis in axes[_OUTER:] else None
+        if ratio not in (None, 1):
+            size = None if axis.scale is None else plain(axis.scale * float(ratio))
+            axis = replace(axis, unit=x.unit, scale=size, offset=plain(axis.offset * float(ratio)))
+        found.append(axis)
+    return tuple(found)
 
 
 def _usual_place(axes: Axes, finest: Axes) -> bool:
@@ -192,6 +210,7 @@ class BdvWriter(ImageWriter):
         self.store.put(document_key(f"{CONTAINER}/{path}" if path else CONTAINER), encoded(dict(document)))
 
     def image(self, path: str, image: Described) -> None:
+        image = replace(image, axes=[_in_one_unit(axes) for axes in image.axes])
         sizes = _sizes(image.axes[0])
         factors = []
         for axes in image.axes:
