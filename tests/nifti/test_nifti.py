@@ -279,3 +279,13 @@ def test_what_a_header_says_and_is_not_carried_is_named(tmp_path: Path, to: str)
     assert qform in named and len(named) == 2
     with pytest.raises(UnsupportedError):
         zvcore.convert(tmp_path / "a.nii.gz", tmp_path / to, overwrite=True, strict=True)
+
+
+@pytest.mark.parametrize("format", ["zarr3", "n5"])
+def test_axes_beyond_the_fourth_are_not_called_as_another(tmp_path: Path, format: str) -> None:
+    """The fifth has no name in NIfTI, and was a second `t`, which no reader of OME-Zarr takes."""
+    make(tmp_path / "a.nii", np.zeros((3, 4, 5, 2, 6), "u1"))
+    zvcore.convert(tmp_path / "a.nii", tmp_path / "a", format=format)
+    image = zvcore.formats()[format].read_image(zvcore.open(tmp_path / "a"))
+    names = [axis.name for axis in image.axes]
+    assert names in (["c", "t", "z", "y", "x"], ["x", "y", "z", "t", "c"])

@@ -162,9 +162,16 @@ def default_names(rank: int) -> tuple[str, ...]:
 
 
 def all_named(axes: Axes) -> Axes:
-    """The same axes; those that have no name have the one that documents give them then."""
+    """The same axes; those that have no name have the one that documents give them then, or another that is free."""
+    taken = {axis.name for axis in axes}
     names = default_names(len(axes))
-    return tuple(axis if axis.name else replace(axis, name=name) for axis, name in zip(axes, names, strict=True))
+    free = iter([*(name for name in names if name not in taken), *(f"dim_{i}" for i in range(len(axes) * 2))])
+    found = []
+    for axis, usual in zip(axes, names, strict=True):
+        name = axis.name or (usual if usual not in taken else next(one for one in free if one not in taken))
+        taken.add(name)
+        found.append(replace(axis, name=name))
+    return tuple(found)
 
 
 # --- values of documents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.images.axes import Axes, Axis, default_names, long_unit, numbers, plain, short_unit, size_of, texts
+from zvcore.images.axes import Axes, Axis, all_named, long_unit, numbers, plain, short_unit, size_of, texts
 from zvcore.images.remainder import remainder
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def transform(axes: Axes, *, short: bool) -> dict[str, Any]:
     """The attribute for axes from the slowest on; `short`: units as the conventions of N5 spell them."""
     unit = short_unit if short else (lambda one: long_unit(one) or "")
     return {
-        "axes": [axis.name or name for axis, name in zip(axes, default_names(len(axes)), strict=True)],
+        "axes": [axis.name for axis in all_named(axes)],
         "scale": [size_of(axis) for axis in axes],
         "translate": [plain(axis.offset, size_of(axis)) for axis in axes],
         "units": [unit(axis.unit) for axis in axes],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.documents.values import copied, is_number
 from zvcore.errors import MetadataError
-from zvcore.images.axes import Axis, default_names, long_unit, plain, size_of
+from zvcore.images.axes import Axis, all_named, long_unit, plain, size_of
 from zvcore.images.ome_draft import as_finished, is_draft
 from zvcore.images.remainder import remainder
 
@@ -294,7 +294,7 @@ def members_of(image: Described, name: str | None, *, places: bool = True) -> di
 def _entry(image: Described, name: str | None, places: bool) -> dict[str, Any]:
     called = image.name or name
     entry: dict[str, Any] = {} if called is None else {"name": called}
-    axes = [_axis(axis, default) for axis, default in zip(image.axes[0], default_names(image.rank), strict=True)]
+    axes = [_axis(axis) for axis in all_named(image.axes[0])]
     if places:
         entry["axes"] = axes
         entry["datasets"] = [
@@ -319,9 +319,9 @@ def type_by_name(name: str | None) -> str | None:
     return None if name is None else _TYPES.get(name.lower())
 
 
-def _axis(axis: Axis, default: str) -> dict[str, str]:
+def _axis(axis: Axis) -> dict[str, str]:
     """One of `axes`. What its name stands for is its type, where none is said."""
-    said = {"name": axis.name or default}
+    said = {"name": str(axis.name)}
     kind = axis.type or type_by_name(said["name"])
     if kind is not None:
         said["type"] = kind

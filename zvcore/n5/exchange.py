@@ -13,8 +13,7 @@ from zvcore.engine.fetching import fetch_sound
 from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 from zvcore.exchange.exchange import Exchange, distinct, slow_first
 from zvcore.exchange.writer import ImageWriter
-from zvcore.images import default_names
-from zvcore.images.axes import known, plain, short_unit, size_of
+from zvcore.images.axes import all_named, known, plain, short_unit, size_of
 from zvcore.images.cosem import transform
 from zvcore.images.ome import ATTRIBUTE, Words, attributes_of, members_of, read_words
 from zvcore.n5.attributes import GroupAttributes
@@ -171,7 +170,7 @@ class N5Writer(ImageWriter):
         What neither has a place for stands in the attribute `ome`, in the words of OME-Zarr.
         """
         group: N5Group = self.format.open(self.child(path), "r+")
-        called = default_names(image.rank)[::-1]
+        called = [str(axis.name) for axis in all_named(image.axes[0][::-1])][::-1]
         described = []
         for one, axes in zip(image.names, image.axes, strict=True):
             sizes = [1.0 if axis.scale is None else axis.scale for axis in axes]
