@@ -293,8 +293,8 @@ class Format(ABC):
         return False
 
     def axis_names(self, array: Array) -> list[str]:
-        """What the axes are called: by their own names, or x, y, z, t from the fastest on."""
-        names = [axis.name for axis in self.read_axes(array)]
+        """What axes are called: by their names, those of an image around them, or x, y, z, t from the fastest on."""
+        names = [axis.name for axis in self.places(array)[0]]
         if all(names):
             return [str(name) for name in names]
         usual = ["x", "y", "z", "t"][: array.ndim] + [f"d{axis}" for axis in range(4, array.ndim)]

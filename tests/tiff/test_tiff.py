@@ -472,3 +472,19 @@ def test_the_shape_of_more_axes_than_have_letters_is_kept(tmp_path: Path, names:
     found = zvcore.open(tmp_path / "b.tif")
     assert found.shape == values.shape and np.array_equal(found[...], values)
     assert np.array_equal(tifffile.imread(tmp_path / "b.tif"), values)
+
+
+def test_axes_and_units_of_an_image_of_zarr_v2(tmp_path: Path) -> None:
+    """Its arrays do not name their axes, the group does: channels became times, and OME has a sign for angstrom."""
+    source = zvcore.create(tmp_path / "a.zarr", format="zarr3", shape=(2, 3, 4, 5), chunks=(1, 3, 4, 5), dtype="u1")
+    source[...] = np.arange(120).reshape(2, 3, 4, 5)
+    zvcore.convert(source, tmp_path / "b.zarr", format="zarr2", ome="0.4", axes="czyx", voxel_size="3,2,1angstrom")
+    for path in (tmp_path / "b.zarr").glob("*/.zattrs"):
+        path.unlink()
+    zvcore.convert(tmp_path / "b.zarr", tmp_path / "c.ome.tif", format="tiff")
+    with tifffile.TiffFile(tmp_path / "c.ome.tif") as file:
+        assert file.series[0].axes == "CZYX" and 'PhysicalSizeXUnit="Å"' in file.ome_metadata
+    axes = zvcore.formats()["tiff"].read_axes(zvcore.open(tmp_path / "c.ome.tif"))
+    assert [(axis.name, axis.scale, axis.unit) for axis in axes[1:]] == [
+        ("z", 3, "angstrom"), ("y", 2, "angstrom"), ("x", 1, "angstrom"),
+    ]  # fmt: skip

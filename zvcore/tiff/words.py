@@ -21,7 +21,7 @@ __all__ = ["Words", "words_of"]
 
 _TYPES = {"x": "space", "y": "space", "z": "space", "t": "time", "c": "channel"}
 _UNITS = {"micron": "micrometer", "\\u00B5m": "micrometer", "um": "micrometer", "µm": "micrometer", "μm": "micrometer",
-          "pixel": None, "": None}  # fmt: skip
+          "Å": "angstrom", "in": "inch", "pixel": None, "": None}  # fmt: skip
 
 
 @dataclass

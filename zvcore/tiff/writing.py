@@ -33,6 +33,11 @@ _OTHER = "?"
 # What XML has no way to say, and what it reads as a space.
 _NO_XML = re.compile("[^\\t\\n\\r\\x20-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]")
 _SPACES = re.compile("[\\t\\n\\r]")
+# How OME spells units of length; others make a description that its readers refuse.
+_LENGTHS = {
+    "um": "µm", "µm": "µm", "μm": "µm", "angstrom": "Å", "inch": "in",
+    **{unit: unit for unit in ("km", "m", "dm", "cm", "mm", "nm", "pm", "fm", "am")},
+}  # fmt: skip
 _TIMES = {"second": "s", "s": "s", "millisecond": "ms", "ms": "ms", "minute": "min", "hour": "h"}
 # What OME's description of an image has a name for.
 _OME_TYPES = (
@@ -122,9 +127,9 @@ def _described(image: WholeImage, axes: Sequence[int]) -> tuple[str | None, dict
     for name, axis in zip(names, axes, strict=True):
         size, unit = image.sizes[axis]
         # OME takes sizes without a unit for micrometers.
-        if name in "XYZ" and size is not None and unit is not None and _plain(unit) == unit:
+        if name in "XYZ" and size is not None and unit in _LENGTHS:
             said[f"PhysicalSize{name}"] = float(size)
-            said[f"PhysicalSize{name}Unit"] = "µm" if unit == "um" else unit
+            said[f"PhysicalSize{name}Unit"] = _LENGTHS[unit]
         if name == "T" and size is not None and unit in _TIMES:
             said.update(TimeIncrement=float(size), TimeIncrementUnit=_TIMES[unit])
         if name == "C" and any(image.channels) and image.length(axis) == len(image.channels):
