@@ -358,6 +358,12 @@ class Format(ABC):
         """
         raise UnsupportedError(f"{self.title} is read here, and not written")
 
+    def image_lost(self, image: WholeImage) -> Report:
+        """What of an image `write_image` has no place for, as far as it can be known before; for plans."""
+        from zvcore.report import Report
+
+        return Report()
+
     # --- looking after data
 
     def care(self) -> Care:

@@ -488,3 +488,16 @@ def test_axes_and_units_of_an_image_of_zarr_v2(tmp_path: Path) -> None:
     assert [(axis.name, axis.scale, axis.unit) for axis in axes[1:]] == [
         ("z", 3, "angstrom"), ("y", 2, "angstrom"), ("x", 1, "angstrom"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", [".ome.tif", ".nii", ".npy"])
+def test_a_plan_tells_what_a_file_of_an_image_has_no_place_for(tmp_path: Path, ending: str) -> None:
+    if ending == ".nii":
+        pytest.importorskip("nibabel")
+    source = zvcore.create(tmp_path / "a.zarr", format="zarr3", data=VALUES[:, :8, :8], chunks=(7, 8, 8))
+    source.attrs["mine"] = 1
+    zvcore.convert(source, tmp_path / "b.zarr", format="zarr3", ome=True, voxel_size="3,2,1um", levels=1)
+    planned = zvcore.plan(tmp_path / "b.zarr", tmp_path / f"c{ending}").losses
+    done = zvcore.convert(tmp_path / "b.zarr", tmp_path / f"c{ending}").losses
+    assert list(map(str, planned)) == list(map(str, done))
+    assert any("'mine'" in str(loss) for loss in planned)

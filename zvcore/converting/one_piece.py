@@ -147,7 +147,7 @@ class OnePiece:
     def _dropped(self) -> list[Problem]:
         """What of the source has no place in the destination, as far as nothing has to be written to know it."""
         if isinstance(self.what, WholeImage):
-            return []
+            return get_format(self.format).image_lost(self.what).losses
         if not isinstance(self.what, Rows):
             return get_format(self.format).lines_lost(self.what).losses
         if self.store is not None:

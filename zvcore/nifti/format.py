@@ -36,6 +36,11 @@ class Nifti(ReadOnlyFormat):
 
         return read(store)
 
+    def image_lost(self, image: WholeImage) -> Report:
+        from zvcore.nifti.writing import image_lost
+
+        return image_lost(image)
+
     def write_image(self, file: BinaryIO, image: WholeImage, options: Mapping[str, Any]) -> Report:
         from zvcore.exchange.options import refuse_unknown
         from zvcore.nifti.writing import write_nifti

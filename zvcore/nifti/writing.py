@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from zvcore.images.whole import WholeImage
 
-__all__ = ["write_nifti"]
+__all__ = ["image_lost", "write_nifti"]
 
 _TYPES = ("u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8", "c8", "c16")
 # What the first version of the format counts up to, and axes that there may be.
@@ -46,6 +46,27 @@ _KEPT = ("affine", *_CODES, "descrip", "intent", *SAYABLE)
 def write_nifti(file: BinaryIO, image: WholeImage, *, packed: bool = False) -> Report:
     """Write the finest level as a volume [x, y, z, t, ...]; `packed`: compressed by gzip."""
     report = Report()
+    axes, dtype, header = _headed(image, report)
+    with ExitStack() as opened:
+        out: Any = file
+        if packed:
+            out = opened.enter_context(gzip.GzipFile(fileobj=file, mode="wb", compresslevel=_LEVEL, mtime=0))
+        out.write(header.binaryblock)
+        out.write(bytes(int(header.get_data_offset()) - len(header.binaryblock)))
+        for values in _values(image, axes):
+            out.write(values.astype(dtype, copy=False).tobytes(order="F"))
+    return report
+
+
+def image_lost(image: WholeImage) -> Report:
+    """What of an image a NIfTI has no place for."""
+    report = Report()
+    _headed(image, report)
+    return report
+
+
+def _headed(image: WholeImage, report: Report) -> tuple[list[int | None], np.dtype[Any], Any]:
+    """(the axes from x on, the type of values, the header); what has no place in the file is told."""
     axes = _axes(image)
     shape = [1 if axis is None else image.length(axis) for axis in axes]
     dtype = image.array.dtype.newbyteorder("<")
@@ -55,14 +76,6 @@ def write_nifti(file: BinaryIO, image: WholeImage, *, packed: bool = False) -> R
     if dtype.str.lstrip("<|") not in _TYPES:
         raise UnsupportedError("a NIfTI does not hold such values", found=str(dtype))
     header = _header(image, axes, shape, dtype, report)
-    with ExitStack() as opened:
-        out: Any = file
-        if packed:
-            out = opened.enter_context(gzip.GzipFile(fileobj=file, mode="wb", compresslevel=_LEVEL, mtime=0))
-        out.write(header.binaryblock)
-        out.write(bytes(int(header.get_data_offset()) - len(header.binaryblock)))
-        for values in _values(image, axes):
-            out.write(values.astype(dtype, copy=False).tobytes(order="F"))
     if len(image.levels) > 1:
         report.lose("", f"{len(image.levels) - 1} coarser levels have no place in a NIfTI")
     if any(image.channels):
@@ -70,7 +83,7 @@ def write_nifti(file: BinaryIO, image: WholeImage, *, packed: bool = False) -> R
     for name in image.attrs:
         if name not in _KEPT:
             report.lose("", f"the attribute {name!r} has no place in a NIfTI")
-    return report
+    return axes, dtype, header
 
 
 def _axes(image: WholeImage) -> list[int | None]:

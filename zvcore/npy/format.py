@@ -33,6 +33,11 @@ class Npy(ReadOnlyFormat):
 
         return read(store)
 
+    def image_lost(self, image: WholeImage) -> Report:
+        from zvcore.npy.writing import image_lost
+
+        return image_lost(image)
+
     def write_image(self, file: BinaryIO, image: WholeImage, options: Mapping[str, Any]) -> Report:
         from zvcore.npy.writing import write_npy
 

@@ -30,6 +30,11 @@ class Tiff(ReadOnlyFormat):
 
         return read(store)
 
+    def image_lost(self, image: WholeImage) -> Report:
+        from zvcore.tiff.writing import image_lost
+
+        return image_lost(image)
+
     def write_image(self, file: BinaryIO, image: WholeImage, options: Mapping[str, Any]) -> Report:
         from zvcore.exchange.options import refuse_unknown
         from zvcore.tiff.writing import write_tiff

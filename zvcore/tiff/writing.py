@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from zvcore.images.whole import WholeImage
 
-__all__ = ["COMPRESSIONS", "write_tiff"]
+__all__ = ["COMPRESSIONS", "image_lost", "write_tiff"]
 
 COMPRESSIONS = (None, "zlib", "zstd", "lzma", "lzw")
 _TILE = 256
@@ -52,6 +52,41 @@ def write_tiff(file: Any, image: WholeImage, *, compression: str | None = None) 
         raise ValueError(f"compression of a TIFF is one of {known}, not {compression!r}")
     tifffile = library("tifffile", "tiff", "TIFF")
     report = Report()
+    axes, lengths, dtype, letters, said, coarser = _shown(image, report)
+    # Levels all have tiles, or none.
+    tile = (_TILE, _TILE) if min(lengths[-2:]) > _TILE or coarser else None
+    total = (math.prod(lengths) + sum(level.size for level in coarser)) * dtype.itemsize
+    common = {"dtype": dtype, "tile": tile, "photometric": "minisblack", "compression": compression}
+    # A file without a name gets one, which tifffile asks for.
+    named = tifffile.FileHandle(file, name="image.tif")
+    with tifffile.TiffWriter(named, bigtiff=total > _CLASSIC, ome=said is not None) as writer:
+        values = _Values(image.array, image.region, axes, lengths, image.threads, image.watch)
+        writer.write(
+            values.tiles() if tile else values.pages(), shape=tuple(lengths), subifds=len(coarser),
+            metadata=_metadata(letters, said or {}, lengths), **common,
+        )  # fmt: skip
+        for level in coarser:
+            region = [part if isinstance(part, int) else slice(None) for part in image.region]
+            shape = [level.shape[axis] for axis in axes]
+            values = _Values(level, region, axes, shape, image.threads, image.watch)
+            writer.write(values.tiles(), shape=tuple(shape), subfiletype=1, metadata=None, **common)
+    return report
+
+
+def image_lost(image: WholeImage) -> Report:
+    """What of an image a TIFF has no place for."""
+    report = Report()
+    _shown(image, report)
+    return report
+
+
+def _shown(
+    image: WholeImage, report: Report
+) -> tuple[list[int], list[int], np.dtype[Any], str | None, dict[str, Any] | None, list[Any]]:
+    """(axes, lengths, type of values, letters of the axes, what OME's words say, coarser levels that go along).
+
+    OME's are None where it has none for such an image. What has no place in the file is told.
+    """
     axes = _axes_shown(image)
     lengths = [image.length(axis) for axis in axes]
     dtype = image.array.dtype.newbyteorder("<")
@@ -66,24 +101,7 @@ def write_tiff(file: Any, image: WholeImage, *, compression: str | None = None) 
         report.lose("", f"{len(image.levels) - 1} coarser levels: OME has no words for such axes or values")
     for what in _unsaid(image, axes, said if ome else {}):
         report.lose("", f"{what} has no place in a TIFF")
-    # Levels all have tiles, or none.
-    tile = (_TILE, _TILE) if min(lengths[-2:]) > _TILE or coarser else None
-    total = (math.prod(lengths) + sum(level.size for level in coarser)) * dtype.itemsize
-    common = {"dtype": dtype, "tile": tile, "photometric": "minisblack", "compression": compression}
-    # A file without a name gets one, which tifffile asks for.
-    named = tifffile.FileHandle(file, name="image.tif")
-    with tifffile.TiffWriter(named, bigtiff=total > _CLASSIC, ome=ome) as writer:
-        values = _Values(image.array, image.region, axes, lengths, image.threads, image.watch)
-        writer.write(
-            values.tiles() if tile else values.pages(), shape=tuple(lengths), subifds=len(coarser),
-            metadata=_metadata(letters, said if ome else {}, lengths), **common,
-        )  # fmt: skip
-        for level in coarser:
-            region = [part if isinstance(part, int) else slice(None) for part in image.region]
-            shape = [level.shape[axis] for axis in axes]
-            values = _Values(level, region, axes, shape, image.threads, image.watch)
-            writer.write(values.tiles(), shape=tuple(shape), subfiletype=1, metadata=None, **common)
-    return report
+    return axes, lengths, dtype, letters, said if ome else None, coarser
 
 
 def _metadata(letters: str | None, said: dict[str, Any], lengths: Sequence[int]) -> dict[str, Any] | None:
