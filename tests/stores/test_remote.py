@@ -253,6 +253,40 @@ def test_lasting_faults_are_clear_errors(s3: S3, url: str, proxy: Proxy, fault: 
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("status", [409, 412])
+def test_a_condition_that_is_refused_although_it_holds_is_no_other_writer(
+    s3: S3, url: str, proxy: Proxy, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(url, s3, "zarr3")
+    array = zvcore.open(url, "r+", storage_options={**s3.options, "retry_config": {"max_retries": 0}})
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    proxy.spoil = lambda request: status if request.method == "PUT" else None
+    for change, text in (((1, 1, 1), "although the condition holds"), (..., "")):
+        proxy.forget()
+        with pytest.raises(StoreError, match=f"{text}.*status code: {status}"):
+            array[change] = 7
+        # Each chunk is tried a few times, and not as often as other writers are given way to.
+        assert len(proxy.seen("PUT")) < 100
+
+
+def test_a_condition_that_is_refused_in_passing_loses_nothing(s3: S3, url: str, proxy: Proxy) -> None:
+    array, data = create(url, s3, "zarr3")
+    answers = iter([412, 412])
+    proxy.spoil = lambda request: next(answers, None) if request.method == "PUT" else None
+    array[1, 1, 1] = 300
+    data[1, 1, 1] = 300
+    assert np.array_equal(reopen(url, s3)[...], data)
+
+
+def test_a_server_that_fails_is_no_other_writer_whatever_the_name(s3: S3, url: str, proxy: Proxy) -> None:
+    name = "409"
+    store = open_store(url, "w", {**s3.options, "retry_config": {"max_retries": 0}})
+    store.put(name, b"one")
+    proxy.spoil = lambda request: 500 if request.method == "PUT" else None
+    with pytest.raises(StoreError, match="status code: 500"):
+        store.put_if_unchanged(name, b"two", store.stamp(name))
+
+
 def test_refused_access_is_no_missing_data(s3: S3, url: str, proxy: Proxy) -> None:
     create(url, s3, "zarr3-sharded")
     array = reopen(url, s3)

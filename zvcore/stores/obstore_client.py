@@ -19,7 +19,6 @@ from zvcore.stores.base import UnlistedError
 from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
 from zvcore.stores.range_requests import Address, Wanted, address_of, fetch_ranges
 from zvcore.stores.request_threads import side_by_side
-from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
     import builtins
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 
     from obstore import GetOptions, GetResult, ObjectMeta
     from typing_extensions import Buffer
+
+    from zvcore.stores.writing import Anything
 
 __all__ = ["ObstoreClient"]
 
@@ -48,6 +49,8 @@ _MOST_SIGNED = 4096
 
 # How web servers say that they answer requests for objects only.
 _NO_HEADS = "405 Method Not Allowed"
+# How S3 refuses one of two conditional writes at the same moment.
+_TWO_AT_ONCE = "status code: 409"
 # How servers or obstore refuse ranges that begin beyond the end (some servers send an empty object as a whole).
 _BEYOND = ("416 Range", "InvalidRange", "start offset", "Wanted range starting", "non-partial response")
 
@@ -390,17 +393,20 @@ class ObstoreClient(Client):
                     obstore.put(self._writing, path, _cut(views, part), use_multipart=True, chunk_size=part)
                 else:
                     obstore.put(self._writing, path, whole, mode=mode, use_multipart=False)
-            except (exceptions.GenericError, TimeoutError) as error:
-                if condition is not ANYTHING and "409" in str(error):
-                    # S3's word for two conditional writes at the same moment.
-                    raise ChangedError("the object is being changed", key=path) from None
+            except (exceptions.BaseError, TimeoutError) as error:
+                refused = mode != "overwrite" and _is_conflict(error)
                 # Where the answer got lost, obstore does not repeat a write.
-                if attempt == _REQUESTS - 1 or not _is_passing(error):
-                    raise failure(error, path) from None
+                if not refused and not _is_passing(error):
+                    raise self._put_failure(error, path, condition) from None
+                if refused and self.head(path) != condition:
+                    raise ChangedError("the object has changed", key=path) from None
+                if attempt == _REQUESTS - 1:
+                    # Nobody was quicker, so beginning again with what is there would change nothing.
+                    raise _refusal(error, path) if refused else failure(error, path) from None
                 time.sleep(0.1 * 2**attempt)
                 if mode != "overwrite" and self._has_arrived(path, whole, condition):
                     return
-            except BaseException as error:
+            except FileNotFoundError as error:
                 raise self._put_failure(error, path, condition) from None
             else:
                 return
@@ -415,16 +421,12 @@ class ObstoreClient(Client):
             raise ChangedError("the object has changed", key=path)
         return True
 
-    def _put_failure(self, error: BaseException, path: str, condition: Version | Anything | None) -> BaseException:
-        if isinstance(error, exceptions.PreconditionError | exceptions.AlreadyExistsError):
-            return ChangedError("the object has changed", key=path)
+    def _put_failure(self, error: BaseException, path: str, condition: Version | Anything | None) -> Exception:
         if isinstance(error, FileNotFoundError):
             if isinstance(condition, Version):
                 return ChangedError("the object is gone", key=path)
             return NotFoundError(f"the place to store it does not exist: {first_line(error)}", key=path)
-        if isinstance(error, exceptions.BaseError | TimeoutError):
-            return failure(error, path)
-        return error
+        return failure(error, path)
 
     def delete(self, paths: Iterable[str]) -> None:
         names = list(paths)
@@ -538,6 +540,18 @@ def _cut(views: Sequence[memoryview], size: int) -> Iterator[bytes]:
     for view in views:
         for start in range(0, len(view), size):
             yield bytes(view[start : start + size])
+
+
+def _is_conflict(error: Exception) -> bool:
+    """Whether a write was refused because of its condition, or, S3's 409, because of another one at the same moment."""
+    return isinstance(error, exceptions.PreconditionError | exceptions.AlreadyExistsError) or (
+        _TWO_AT_ONCE in first_line(error)
+    )
+
+
+def _refusal(error: BaseException, path: str) -> StoreError:
+    text = "the server refuses to store this under a condition, although the condition holds"
+    return StoreError(f"{text}: {first_line(error)}", key=path)
 
 
 def _is_passing(error: Exception) -> bool:
