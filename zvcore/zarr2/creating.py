@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import zvcore.codecs
+from zvcore import documents
 from zvcore.boxes import default_chunks, given_lengths
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import CodecNotFoundError, ConflictError, LostMetadataWarning, MetadataError
+from zvcore.stores.sole import making
 from zvcore.zarr2.array import Zarr2Array
 from zvcore.zarr2.attributes import Attributes
 from zvcore.zarr2.consolidated import forget_below, tell_above
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     from zvcore.codecs import Codec
     from zvcore.stores import Store
 
-__all__ = ["create_array", "make_room"]
+__all__ = ["begin_node", "create_array"]
 
 # What the size of an item of any length is taken for.
 _ITEM_BYTES = 64
@@ -81,14 +85,27 @@ def create_array(
     metadata = ArrayMetadata.parse(document, DOCUMENT)
     array = Zarr2Array(store, metadata, write_empty_chunks=write_empty_chunks, through=through, told=user)
     array.layout.prepared  # noqa: B018 - what the engine cannot do is told now
-    make_room(store, overwrite, through)
-    # First what goes without the other: an array is there when its document is.
-    if user:
-        write_document(store, ATTRIBUTES, user)
-        tell_above(store, ATTRIBUTES, through)
-    write_document(store, DOCUMENT, document)
-    tell_above(store, DOCUMENT, through)
+    begin_node(store, DOCUMENT, document, user, overwrite, through)
     return array
+
+
+def begin_node(
+    store: Store,
+    name: str,
+    document: Mapping[str, Any],
+    user: Mapping[str, Any],
+    overwrite: bool,
+    through: Sequence[Store],
+) -> None:
+    """Make an array or a group here, with these attributes: of several who do so at once, one alone."""
+    make_room(store, overwrite, through)
+    with nullcontext(partial(store.put, name)) if overwrite else making(store, name) as put:
+        # First what goes without the other: an array is there when its document is.
+        if user:
+            write_document(store, ATTRIBUTES, user)
+            tell_above(store, ATTRIBUTES, through)
+        put(documents.encode(document))
+    tell_above(store, name, through)
 
 
 def make_room(store: Store, overwrite: bool, through: Sequence[Store] = ()) -> None:

@@ -11,8 +11,8 @@ from zvcore.format import get_format
 from zvcore.group import Group, member_path
 from zvcore.zarr2.array import Zarr2Array, warn_if_misplaced
 from zvcore.zarr2.attributes import Attributes, AttributesFile
-from zvcore.zarr2.consolidated import Told, forget_below, read_consolidated, tell_above, warn_of_damage
-from zvcore.zarr2.creating import create_array, make_room
+from zvcore.zarr2.consolidated import Told, forget_below, read_consolidated, warn_of_damage
+from zvcore.zarr2.creating import begin_node, create_array
 from zvcore.zarr2.metadata import (
     ATTRIBUTES,
     DOCUMENT,
@@ -23,7 +23,6 @@ from zvcore.zarr2.metadata import (
     parse_array,
     parse_group,
     read_metadata,
-    write_document,
 )
 
 if TYPE_CHECKING:
@@ -156,8 +155,14 @@ class Zarr2Group(Group):
             above = "/".join(names[:depth])
             found = self._metadata(above)
             if found is None:
-                create_group(self.store.child(above), through=self._through_to(above))
-            elif isinstance(found, ArrayMetadata):
+                try:
+                    create_group(self.store.child(above), through=self._through_to(above))
+                except ConflictError:
+                    # Another was quicker, whose group does as well.
+                    found = self._metadata(above)
+                    if found is None:
+                        raise
+            if isinstance(found, ArrayMetadata):
                 raise ConflictError("an array cannot have members", key=f"{self.store.root}/{above}")
 
     @overload
@@ -193,11 +198,6 @@ def create_group(
 ) -> Zarr2Group:
     """Make a group at the root of the store."""
     user = Attributes.checked(attrs or {})
-    make_room(store, overwrite, through)
     document = {"zarr_format": 2}
-    if user:
-        write_document(store, ATTRIBUTES, user)
-        tell_above(store, ATTRIBUTES, through)
-    write_document(store, GROUP, document)
-    tell_above(store, GROUP, through)
+    begin_node(store, GROUP, document, user, overwrite, through)
     return Zarr2Group(store, parse_group(document, GROUP), through=through, **options)

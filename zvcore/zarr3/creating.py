@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import zvcore.codecs
+from zvcore import documents
 from zvcore.boxes import CHUNK_BYTES, default_chunks, given_lengths
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
+from zvcore.stores.sole import making
 from zvcore.zarr3.array import Zarr3Array, array_of
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import array_document, sharded_codecs
 from zvcore.zarr3.dtypes import DataType, data_type_of
 from zvcore.zarr3.filtered import Filtered
-from zvcore.zarr3.metadata import ArrayMetadata, write_document
+from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, write_document
 from zvcore.zarr3.telling import forget_below, tell_above
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["create_array"]
+__all__ = ["begin_node", "create_array", "make_room"]
 
 # What the size of an item of any length is taken for.
 _ITEM_BYTES = 64
@@ -93,9 +95,7 @@ def create_array(
     array = array_of(store, metadata, through=through, **options)
     if metadata.pipeline.innermost.filters:
         Filtered(metadata.pipeline.innermost).check_readable()
-    make_room(store, overwrite, through)
-    write_document(store, document)
-    tell_above(store, through)
+    begin_node(store, document, overwrite, through)
     return array
 
 
@@ -115,6 +115,17 @@ def make_room(store: Store, overwrite: bool, through: Sequence[Store] = ()) -> N
             raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
         store.delete_prefix("")
         forget_below(store, through)
+
+
+def begin_node(store: Store, document: dict[str, Any], overwrite: bool, through: Sequence[Store]) -> None:
+    """Make an array or a group here: of several who do so at once, one alone."""
+    make_room(store, overwrite, through)
+    if overwrite:
+        write_document(store, document)
+    else:
+        with making(store, DOCUMENT) as put:
+            put(documents.encode(document))
+    tell_above(store, through)
 
 
 def chunk_codecs(data_type: DataType, codec: Any, filters: Sequence[Any] | None, endian: str) -> list[Any]:

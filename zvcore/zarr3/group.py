@@ -11,16 +11,15 @@ from zvcore.group import Group, member_path
 from zvcore.zarr3.array import Zarr3Array, array_of
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import group_document
-from zvcore.zarr3.creating import create_array, make_room
+from zvcore.zarr3.creating import begin_node, create_array
 from zvcore.zarr3.metadata import (
     ArrayMetadata,
     GroupMetadata,
     parse_document,
     read_document,
     read_metadata,
-    write_document,
 )
-from zvcore.zarr3.telling import DescribedAbove, forget_below, tell_above
+from zvcore.zarr3.telling import DescribedAbove, forget_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -124,8 +123,14 @@ class Zarr3Group(Group):
             above = "/".join(names[:depth])
             found = read_document(self.store, above)
             if found is None:
-                create_group(self.store.child(above), through=self._through_to(above))
-            elif found.get("node_type") == "array":
+                try:
+                    create_group(self.store.child(above), through=self._through_to(above))
+                except ConflictError:
+                    # Another was quicker, whose group does as well.
+                    found = read_document(self.store, above)
+                    if found is None:
+                        raise
+            if found is not None and found.get("node_type") == "array":
                 raise ConflictError("an array cannot have members", key=f"{self.store.root}/{above}")
 
     @overload
@@ -152,10 +157,7 @@ def create_group(
     through: Sequence[Store] = (),
     **options: Any,
 ) -> Zarr3Group:
-    make_room(store, overwrite, through)
-    document = group_document(Attributes.checked(attrs or {}))
-    write_document(store, document)
-    tell_above(store, through)
+    begin_node(store, group_document(Attributes.checked(attrs or {})), overwrite, through)
     metadata = read_metadata(store)
     assert isinstance(metadata, GroupMetadata)
     return Zarr3Group(store, metadata, through=through, **options)

@@ -137,6 +137,9 @@ def writing(wanted: Wanted, ndim: int) -> Iterator[Job]:
         tell_all(store)
         return
     with staging(store) as place:
+        if not wanted.append and not wanted.replace and store.exists(DOCUMENT):
+            # Whoever had the place before us has made a store meanwhile.
+            raise _is_there(store)
         made = place.make("0")
         with _assembling(store, made, wanted, shape) as job:
             yield job
@@ -159,7 +162,7 @@ def _shape_of(store: Store, wanted: Wanted, ndim: int) -> tuple[float, ...]:
         # What is no node of Zarr is nobody's to replace.
         replaced = wanted.replace and store.exists(DOCUMENT)
         if not replaced and (read_node(store, "") is not None or any(True for _ in store.list(""))):
-            raise ConflictError(f"{store.root} exists already; append=True writes into it", key=DOCUMENT)
+            raise _is_there(store)
         return _checked_chunk_shape(wanted.chunk_shape, ndim)
     parent = VectorStore(store)
     shape = wanted.chunk_shape
@@ -175,6 +178,10 @@ def _shape_of(store: Store, wanted: Wanted, ndim: int) -> tuple[float, ...]:
             key=store.root, found=parent.levels,
         )  # fmt: skip
     return parent.chunk_shape
+
+
+def _is_there(store: Store) -> ConflictError:
+    return ConflictError(f"{store.root} exists already; append=True writes into it", key=DOCUMENT)
 
 
 def _checked_chunk_shape(shape: Any, ndim: int) -> tuple[float, ...]:
