@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from zvcore.errors import ConflictError
 from zvcore.stores import LocalStore, MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from zvcore.stores import Store
@@ -81,3 +82,81 @@ def test_of_two_that_write_the_same_points_the_second_is_told(tmp_path: Path, mo
         write(20)
     assert list(zvcore.zvf.open(tmp_path / "store").level(0).object_ids()) == [10, 11]
     assert zvcore.verify(tmp_path / "store").ok
+
+
+def _skeletons(path: Path, id: int, **options: Any) -> None:
+    skeleton = zvcore.precomputed.Skeleton(np.zeros((2, 3), "f4"), np.array([[0, 1]], "u4"))
+    zvcore.precomputed.write_skeletons(path, ((one, skeleton) for one in pausing([id])), **options)
+
+
+def _meshes(path: Path, id: int, **options: Any) -> None:
+    mesh = (np.eye(3, dtype="f4"), np.array([[0, 1, 2]], "u4"))
+    zvcore.precomputed.write_meshes(path, ((one, *mesh) for one in pausing([id])), kind="legacy", **options)
+
+
+def _sharded(path: Path, id: int, **options: Any) -> None:
+    spec = zvcore.precomputed.ShardingSpec.advise(count=10, bytes=100)
+    zvcore.precomputed.write_sharded(path, spec, ((one, b"value") for one in pausing([id])), **options)
+
+
+_pauses: list[Callable[[], object]] = []
+
+
+def pausing(items: list[int]) -> Iterator[int]:
+    """Values that are given while another works, once, if one is to."""
+    if _pauses:
+        _pauses.pop()()
+    yield from items
+
+
+@pytest.mark.parametrize("options", [{}, {"overwrite": True}], ids=["new", "overwrite"])
+@pytest.mark.parametrize("write", [_skeletons, _meshes, _sharded], ids=["skeletons", "meshes", "sharded"])
+def test_of_two_that_write_a_set_the_second_is_told(
+    tmp_path: Path, write: Callable[..., None], options: dict[str, Any]
+) -> None:
+    told: list[BaseException] = []
+
+    def other() -> None:
+        try:
+            write(tmp_path / "set", 2, **options)
+        except ConflictError as error:
+            told.append(error)
+
+    def at_once() -> None:
+        # No thread takes a lock twice.
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+
+    _pauses.append(at_once)
+    write(tmp_path / "set", 1, **options)
+    assert [error.message for error in told] == ["somebody else is writing here"]
+    assert not [name for name in (tmp_path / "set").iterdir() if "zvcore-writing" in name.name]
+    # And whoever comes later may replace it.
+    write(tmp_path / "set", 3, overwrite=True)
+
+
+@pytest.mark.parametrize("kind", ["annotations", "segment_properties"])
+def test_of_two_that_write_annotations_or_properties_the_second_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    def annotate(ids: list[int]) -> None:
+        units = dict.fromkeys("xyz", (1e-9, "m"))
+        zvcore.precomputed.write_annotations(
+            tmp_path / "set", "point", {"point": np.ones((2, 3))}, ids=ids, dimensions=units
+        )
+
+    def describe(ids: list[int]) -> None:
+        zvcore.precomputed.write_segment_properties(tmp_path / "set", ids, {"label": ["a", "b"]})
+
+    write, module, name = {
+        "annotations": (annotate, "annotation_writing", "_bounds"),
+        "segment_properties": (describe, "segment_property_set", "as_ids"),
+    }[kind]
+    between(monkeypatch, f"zvcore.precomputed.{module}", name, lambda: write([10, 11]))
+    with pytest.raises(ConflictError, match=r"there is an info already|somebody else has made something here"):
+        write([20, 21])
+    found = zvcore.open(tmp_path / "set")
+    ids = found.ids() if kind == "annotations" else found.ids
+    assert sorted(ids) == [10, 11]
+    assert zvcore.verify(tmp_path / "set").ok

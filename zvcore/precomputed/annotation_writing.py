@@ -37,6 +37,7 @@ from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec, grid_bits
 from zvcore.report import Report
 from zvcore.stores import LocalStore, Store, open_store
+from zvcore.stores.sole import sole_writer
 
 if TYPE_CHECKING:
     import os
@@ -105,7 +106,7 @@ def write_annotations(
     if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
         raise ValueError(f"limit is a number of annotations in a cell, at least 1, not {limit!r}")
     store = open_store(path, "w")
-    before = what_is_there(store, overwrite)
+    what_is_there(store, overwrite)  # refused before anything is taken in
     report = Report()
     whole, batches = batches_of(_with(columns, ids, properties or {}, relationships))
     first = whole if whole is not None else next(batches, {})
@@ -126,12 +127,13 @@ def write_annotations(
         document = {**dict(attrs or {}), **info.to_json()}
         # What the document cannot say is refused while all that is to be replaced is still there.
         info_bytes(document)
-        for name in before:
-            store.delete_prefix(name) if name != INFO else store.delete(name)
         manner = {"memory": memory // 2, "scratch": folder, "threads": threads}
-        _write_indexes(store, info, frame, levels, spool, manner)
+        with sole_writer(store):
+            for name in what_is_there(store, overwrite):
+                store.delete_prefix(name) if name != INFO else store.delete(name)
+            _write_indexes(store, info, frame, levels, spool, manner)
+            write_info(store, document)
     schema.tell_losses()
-    write_info(store, document)
     report.count("annotations", facts.count)
     report.count("levels", len(levels))
     return report

@@ -20,6 +20,7 @@ from zvcore.precomputed.simplifying import simplified
 from zvcore.precomputed.spooling import scratch_file, spool, spooled, taken_first
 from zvcore.precomputed.surfaces import Surface, as_surface
 from zvcore.stores import open_store
+from zvcore.stores.sole import sole_writer
 
 if TYPE_CHECKING:
     import os
@@ -125,9 +126,16 @@ def _write_legacy(
     store: Store, surfaces: Iterable[tuple[int, list[Surface]]], attrs: Mapping[str, Any] | None, overwrite: bool
 ) -> int:
     """One fragment for each mesh, of its finest level."""
-    replacing, there = Replacing(store, "meshes", overwrite), names_there(store)
     document = legacy_document(attrs)
     info_bytes(document)  # what it cannot say is refused before anything is replaced
+    with sole_writer(store):
+        return _write_legacy_files(store, surfaces, document, overwrite)
+
+
+def _write_legacy_files(
+    store: Store, surfaces: Iterable[tuple[int, list[Surface]]], document: dict[str, Any], overwrite: bool
+) -> int:
+    replacing, there = Replacing(store, "meshes", overwrite), names_there(store)
     count = 0
     new: set[str] = set()
     encoded = ((id, (encode_fragment(levels[0]),)) for id, levels in surfaces)

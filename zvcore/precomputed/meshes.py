@@ -21,6 +21,7 @@ from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.spooling import taken_first
 from zvcore.precomputed.surfaces import Surface, joined, merged, transformed
 from zvcore.stores import open_store
+from zvcore.stores.sole import sole_writer
 
 if TYPE_CHECKING:
     import os
@@ -251,16 +252,17 @@ def write_mesh_fragments(
         raise MetadataError("vertex_quantization_bits is wrong", expected="10 or 16", found=vertex_quantization_bits)
     spec = None if sharding is None else as_spec(sharding)
     document = mesh_document(vertex_quantization_bits, spec, transform, lod_scale_multiplier, attrs)
-    replacing = Replacing(store, "meshes", overwrite)
     info_bytes(document)  # what it cannot say is refused before anything is replaced
-    if spec is not None:
-        count = write_set(store, spec, _stored(meshes), overwrite, partial(replacing.begin, document))
-        new = names_of_shards(store, spec)
-    else:
-        begin = partial(replacing.begin, document, apart=True)
-        new = write_mesh_files(store, _stored(meshes), names_there(store), begin)
-        count = len(new) // 2
-    replacing.end(document, new)
+    with sole_writer(store):
+        replacing = Replacing(store, "meshes", overwrite)
+        if spec is not None:
+            count = write_set(store, spec, _stored(meshes), overwrite, partial(replacing.begin, document))
+            new = names_of_shards(store, spec)
+        else:
+            begin = partial(replacing.begin, document, apart=True)
+            new = write_mesh_files(store, _stored(meshes), names_there(store), begin)
+            count = len(new) // 2
+        replacing.end(document, new)
     return count
 
 

@@ -13,11 +13,12 @@ from zvcore.casting import is_held_by
 from zvcore.errors import ConflictError, MetadataError
 from zvcore.precomputed.annotation_source import Named, as_columns
 from zvcore.precomputed.ids import as_ids
-from zvcore.precomputed.metadata import INFO, read_info, write_info
+from zvcore.precomputed.metadata import INFO, info_bytes, read_info, write_info
 from zvcore.precomputed.ragged import Ragged
 from zvcore.precomputed.segment_properties import check_segment_properties
 from zvcore.report import Report
 from zvcore.stores import open_store
+from zvcore.stores.sole import making
 
 if TYPE_CHECKING:
     import os
@@ -157,7 +158,11 @@ def write_segment_properties(
     check_segment_properties(info, INFO, checked)
     if checked.problems:
         raise ValueError(str(checked.problems[0]))
-    write_info(store, info)
+    if overwrite:
+        write_info(store, info)
+    else:
+        with making(store, INFO) as put:
+            put(info_bytes(info))
     report.count("segments", len(numbers))
     report.count("properties", len(documents))
     return report

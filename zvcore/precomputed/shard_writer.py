@@ -22,6 +22,7 @@ from zvcore.precomputed.shard_reader import ShardReader, group_starts
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.stores import LocalStore, Store, open_store
 from zvcore.stores.indexes import index_cache
+from zvcore.stores.sole import sole_writer
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -67,10 +68,11 @@ def write_sharded(
     report = progress if callable(progress) else _bar if progress else None
     data_chain = ShardReader(store, spec).data_chain
     chain = CodecChain(()) if encoded else data_chain if level is None else at_level(data_chain, level)
-    return write_set(
-        store, spec, items, overwrite, unindexed=unindexed, report=report, threads=threads, chain=chain, memory=memory,
-        scratch=scratch,
-    )  # fmt: skip
+    with sole_writer(store):
+        return write_set(
+            store, spec, items, overwrite, unindexed=unindexed, report=report, threads=threads, chain=chain,
+            memory=memory, scratch=scratch,
+        )  # fmt: skip
 
 
 def write_set(

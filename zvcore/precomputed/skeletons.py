@@ -21,6 +21,7 @@ from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.precomputed.spooling import scratch_file, spool, spooled, taken_first
 from zvcore.precomputed.surfaces import transformed
 from zvcore.stores import open_store
+from zvcore.stores.sole import sole_writer
 
 if TYPE_CHECKING:
     import os
@@ -257,18 +258,18 @@ def write_skeletons(
     `segment_properties`.
     """
     store = open_store(path, "w")
-    replacing = Replacing(store, "skeletons", overwrite)
+    Replacing(store, "skeletons", overwrite)  # refused before anything is encoded
     pairs = skeletons.items() if isinstance(skeletons, Mapping) else skeletons
     encoded = ((as_id(id), skeleton.to_bytes(vertex_attributes)) for id, skeleton in pairs)
     if sharding != "advise":
         spec = None if sharding is None else as_spec(sharding)
         document = skeleton_document(vertex_attributes, spec, transform, attrs)
-        return _write(store, spec, encoded, document, replacing, overwrite)
+        return _write(store, spec, encoded, document, overwrite)
     with scratch_file(store) as file:
         number, size = spool(file, ((id, (data,)) for id, data in encoded), 1)
         spec = ShardingSpec.advise(count=number, bytes=size)
         document = skeleton_document(vertex_attributes, spec, transform, attrs)
-        return _write(store, spec, ((id, data) for id, (data,) in spooled(file, 1)), document, replacing, overwrite)
+        return _write(store, spec, ((id, data) for id, (data,) in spooled(file, 1)), document, overwrite)
 
 
 def _write(
@@ -276,10 +277,21 @@ def _write(
     spec: ShardingSpec | None,
     encoded: Iterable[tuple[int, bytes]],
     document: dict[str, Any],
-    replacing: Replacing,
     overwrite: bool,
 ) -> int:
     info_bytes(document)  # what it cannot say is refused before anything is replaced
+    with sole_writer(store):
+        return _write_alone(store, spec, encoded, document, overwrite)
+
+
+def _write_alone(
+    store: Store,
+    spec: ShardingSpec | None,
+    encoded: Iterable[tuple[int, bytes]],
+    document: dict[str, Any],
+    overwrite: bool,
+) -> int:
+    replacing = Replacing(store, "skeletons", overwrite)
     if spec is not None:
         count = write_set(store, spec, encoded, overwrite, partial(replacing.begin, document))
         new = names_of_shards(store, spec)
