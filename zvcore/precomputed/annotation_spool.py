@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.precomputed.annotation_records import Records
-from zvcore.precomputed.external_sort import nameless_file, read_all, write_all
+from zvcore.precomputed.external_sort import nameless_file, read_all
 from zvcore.precomputed.ragged import Ragged
+from zvcore.stores.writing import write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +79,7 @@ class Spool:
         arrays = block.arrays
         self._stored.append((self._end, [array.nbytes for array in arrays]))
         for array in arrays:
-            self._end += write_all(self._fd, np.ascontiguousarray(array).view(np.uint8), self._end)
+            self._end += write_all(self._fd, self._end, np.ascontiguousarray(array).view(np.uint8))
 
     def blocks(self) -> Iterator[Block]:
         yield from self._blocks

@@ -11,12 +11,13 @@ import numpy.typing as npt
 
 from zvcore.kernels.ranges import gather_ranges
 from zvcore.precomputed.entries import U64, Entries, join, stored_order
+from zvcore.stores.writing import write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
-__all__ = ["ExternalSort", "nameless_file", "pieces_of", "read_all", "write_all"]
+__all__ = ["ExternalSort", "nameless_file", "pieces_of", "read_all"]
 
 # What a merge reads of the columns of all runs together, and of their bytes, at a time.
 COLUMN_ROWS = 1 << 17
@@ -97,13 +98,13 @@ class ExternalSort:
             table[:, number] = columns[number][order]
         del columns, hashes, ids, before, sizes
         at = self._end
-        at += write_all(self._fd, table.reshape(-1).view(np.uint8), at)
+        at += write_all(self._fd, at, table.reshape(-1).view(np.uint8))
         self._runs.append(_Run(self._fd, self._end, len(table), at))
         del table
         # The bytes in their new order, a few megabytes at a time.
         for first, last in pieces_of(spans[order], PIECE_BYTES):
             rows = order[first:last]
-            at += write_all(self._fd, gather_ranges(data, starts[rows], spans[rows]), at)
+            at += write_all(self._fd, at, gather_ranges(data, starts[rows], spans[rows]))
         self._end = at
 
 
@@ -210,14 +211,6 @@ def nameless_file(folder: str | None) -> int:
         os.close(fd)
         raise
     return fd
-
-
-def write_all(fd: int, data: npt.NDArray[np.uint8], at: int) -> int:
-    view = data.data
-    done = 0
-    while done < len(view):
-        done += os.pwrite(fd, view[done : done + (1 << 28)], at + done)
-    return done
 
 
 def read_all(fd: int, at: int, size: int) -> npt.NDArray[np.uint8]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import struct
 import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from zvcore.stores import LocalStore
+from zvcore.stores.writing import name_of
 
 if TYPE_CHECKING:
     import os
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["scratch_file", "spool", "spooled", "taken_first"]
 
+# What the system says where a file can grow no more, without its name.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 @contextmanager
 def scratch_file(store: Store, scratch: str | os.PathLike[str] | None = None) -> Iterator[IO[bytes]]:
@@ -26,7 +31,12 @@ def scratch_file(store: Store, scratch: str | os.PathLike[str] | None = None) ->
         store.make_folder()
         scratch = store.root
     with tempfile.TemporaryFile(dir=scratch) as file:
-        yield file
+        try:
+            yield file
+        except OSError as error:
+            if error.filename is None and error.errno in _NO_ROOM:
+                error.filename = name_of(file.fileno())
+            raise
 
 
 def spool(file: IO[bytes], values: Iterable[tuple[int, Sequence[bytes]]], parts: int) -> tuple[int, int]:

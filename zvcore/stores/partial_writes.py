@@ -168,7 +168,7 @@ def noted(path: bytes, lock: int, note: Note, sync: bool) -> Iterator[None]:
     # The last note under this lock means nothing any more once its change is done.
     if os.fstat(lock).st_size > len(packed):
         os.ftruncate(lock, 0)
-    write_all(lock, 0, packed)
+    write_all(lock, 0, packed, path)
     if sync:
         os.fsync(lock)
         folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)

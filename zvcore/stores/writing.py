@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores.base import Stamp, Store
 
-__all__ = ["ANYTHING", "Anything", "FileWriter", "ObjectWriter", "SpooledWriter"]
+__all__ = ["ANYTHING", "Anything", "FileWriter", "ObjectWriter", "SpooledWriter", "name_of", "write_all"]
 
 
 class Anything:
@@ -70,12 +70,29 @@ class ObjectWriter(ABC):
             self._abandon()
 
 
-def write_all(descriptor: int, offset: int, data: Buffer) -> None:
-    """Write a buffer into a file, whatever one call to the system takes of it."""
+def write_all(descriptor: int, offset: int, data: Buffer, path: bytes | None = None) -> int:
+    """Write a buffer into a file, whatever one call to the system takes of it: how many bytes.
+
+    path  what errors call the file, by default the name that it was opened by
+    """
     view = memoryview(data).cast("B")
     done = 0
-    while done < len(view):
-        done += os.pwrite(descriptor, view[done : done + (1 << 30)], offset + done)
+    try:
+        while done < len(view):
+            done += os.pwrite(descriptor, view[done : done + (1 << 30)], offset + done)
+    except OSError as error:
+        # Of what is open the system says no name, and whoever has to make room must know where.
+        error.filename = name_of(descriptor) if path is None else os.fsdecode(path)
+        raise
+    return done
+
+
+def name_of(descriptor: int) -> str:
+    """The name by which a file was opened, as far as the system tells."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return "a temporary file"
 
 
 class SpooledWriter(ObjectWriter):
@@ -126,7 +143,7 @@ class FileWriter(ObjectWriter):
         self._descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
 
     def write_at(self, offset: int, data: Buffer) -> None:
-        write_all(self._descriptor, offset, data)
+        write_all(self._descriptor, offset, data, self._path)
 
     def _commit(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
