@@ -181,6 +181,21 @@ def test_an_interrupted_copy_resumes(source: Path, tmp_path: Path, monkeypatch) 
     assert content(tmp_path / "copy") == content(source)
 
 
+@pytest.mark.parametrize("command", ["cp", "sync"])
+def test_an_interrupted_copy_says_that_it_is_not_finished(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("zvcore.care.mirroring.side_by_side", interrupted)
+        assert cli.main([command, str(source), str(tmp_path / "copy")]) == 130
+        assert "the copy is not finished: the same, run again, goes on with it" in capsys.readouterr().err
+    assert cli.main([command, str(source), str(tmp_path / "copy")]) == 0
+    assert zvcore.verify(tmp_path / "copy").ok
+
+
 @pytest.mark.parametrize("format", ["zarr3", "zarr2", "n5"])
 def test_a_group_is_found_in_a_copy_when_all_of_its_members_are(format: str, monkeypatch) -> None:
     """However the names of the members compare with that of the document."""

@@ -133,6 +133,14 @@ class _Mirror:
         self._tells_md5 = True
 
     def run(self, *, delete: bool = False) -> Report:
+        try:
+            return self._run(delete)
+        except BaseException as error:
+            if not self._asked.dry_run:
+                error.add_note("the copy is not finished: the same, run again, goes on with it")
+            raise
+
+    def _run(self, delete: bool) -> Report:
         report = Report()
         late: list[str] = []
         if self.source.file is None:
