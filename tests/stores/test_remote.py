@@ -269,6 +269,34 @@ def test_a_condition_that_is_refused_although_it_holds_is_no_other_writer(
         assert len(proxy.seen("PUT")) < 100
 
 
+@pytest.mark.parametrize("stamped", [False, True])
+def test_an_object_that_is_replaced_while_its_answer_breaks(
+    s3_process: S3, s3: S3, url: str, proxy: Proxy, stamped: bool
+) -> None:
+    old, new = b"o" * 500_000, b"n" * 500_000
+    store, theirs = open_store(url, "w", s3.options), open_store(url, "w", s3_process.options)
+    store.put("x", old)
+    stamp = store.stamp("x") if stamped else None
+    answers = 0
+
+    def spoil(request: Request) -> Fault | None:
+        nonlocal answers
+        if request.method != "GET":
+            return None
+        answers += 1
+        if answers == 2:
+            theirs.put("x", new)
+        return "cut" if answers == 1 else None
+
+    proxy.spoil = spoil
+    if stamped:
+        with pytest.raises(ConflictError):
+            store.get("x", stamp=stamp)
+    else:
+        assert bytes(store.get("x") or b"") == new
+    assert answers > 1
+
+
 def test_a_condition_that_is_refused_in_passing_loses_nothing(s3: S3, url: str, proxy: Proxy) -> None:
     array, data = create(url, s3, "zarr3")
     answers = iter([412, 412])

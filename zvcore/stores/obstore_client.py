@@ -49,6 +49,8 @@ _MOST_SIGNED = 4096
 
 # How web servers say that they answer requests for objects only.
 _NO_HEADS = "405 Method Not Allowed"
+# What obstore says where the rest of an answer that broke is no longer there.
+_REPLACED = "Request precondition failure"
 # How S3 refuses one of two conditional writes at the same moment.
 _TWO_AT_ONCE = "status code: 409"
 # How servers or obstore refuse ranges that begin beyond the end (some servers send an empty object as a whole).
@@ -185,6 +187,11 @@ class ObstoreClient(Client):
             except (*_HTTP_FAILURES, exceptions.BaseError, TimeoutError) as error:
                 if isinstance(error, _HTTP_FAILURES):
                     raise failure(error, path) from None
+                if _REPLACED in first_line(error):
+                    # obstore went on with an answer that broke, and the object was another by then.
+                    if version is not None or attempt == _REQUESTS - 1:
+                        raise ChangedError("the object has changed", key=path) from None
+                    continue
                 if start or stop is not None:
                     if self._is_beyond(path, start, error):
                         return self._empty(path, version)
