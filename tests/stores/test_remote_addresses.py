@@ -21,7 +21,7 @@ import pytest
 
 import zvcore
 from tests.stores.servers import KEY, ROOT, SECRET, free_port, web_server
-from zvcore.errors import ConflictError, InvalidKeyError, NotFoundError, StoreError, UnsupportedError
+from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, StoreError, UnsupportedError
 from zvcore.stores import addresses, open_store
 from zvcore.stores.late_writes import settle
 
@@ -129,6 +129,40 @@ def test_what_a_web_server_tells_by_its_objects_only_is_not_absent(tmp_path: Pat
         store = open_store(address, "r")
         assert store.size("a.npy") == (tmp_path / "a.npy").stat().st_size
         assert store.size("b.npy") is None and store.stamp("a.npy") is not None
+
+
+@pytest.mark.parametrize("header", ["ETag", "Last-Modified"])
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+def test_what_a_server_tells_by_one_method_only_is_no_change(tmp_path: Path, header: str, method: str) -> None:
+    """Files and archives were refused: "the objects are being replaced faster than they can be read"."""
+
+    class OneMethod(Ranges):
+        tag = '"first"'
+
+        def send_header(self, keyword: str, value: str) -> None:
+            is_other = keyword == "Last-Modified" and header == "ETag"
+            if not is_other and (keyword != header or self.command == method):
+                super().send_header(keyword, value)
+
+        def end_headers(self) -> None:
+            if header == "ETag":
+                self.send_header("ETag", OneMethod.tag)
+            super().end_headers()
+
+    np.save(tmp_path / "a.npy", DATA)
+    zvcore.create(tmp_path / "a.zip", format="zarr3", shape=DATA.shape, dtype=DATA.dtype, chunks=(16, 16, 16))[...] = (
+        DATA
+    )
+    settle()
+    with web_server(tmp_path, OneMethod) as address:
+        array = zvcore.open(f"{address}/a.npy")
+        np.testing.assert_array_equal(array[...], DATA)
+        np.testing.assert_array_equal(zvcore.open(f"{address}/a.zip")[...], DATA)
+        if (header, method) == ("ETag", "GET"):
+            # What has been replaced is told as ever.
+            OneMethod.tag = '"second"'
+            with pytest.raises(CorruptDataError, match="another one by now"):
+                array[...]
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "always"])

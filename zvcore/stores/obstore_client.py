@@ -121,6 +121,8 @@ class ObstoreClient(Client):
         self._takes_ranges = True
         self._takes_suffixes = True
         self._takes_heads = True
+        # Method -> by what its last answer has told versions apart.
+        self._told: dict[str, tuple[bool, ...]] = {}
         # Folders whose objects the server unpacks unless it is told not to.
         self._unpacked: set[str] = set()
 
@@ -270,24 +272,32 @@ class ObstoreClient(Client):
     def _head(self, store: Any, path: str) -> Version:
         if self._takes_heads:
             try:
-                return self._version(obstore.head(store, path))
+                found = self._version(obstore.head(store, path), "HEAD")
             except FileNotFoundError as error:
                 # Which obstore also takes for an object that is not there.
                 if _NO_HEADS not in first_line(error):
                     raise
-            self._takes_heads = False
+                self._takes_heads = False
+            # Else the answer has shown that it tells other things than those to other requests.
+            if self._takes_heads:
+                return found
         return self._begun(store, path)
 
     def _begun(self, store: Any, path: str) -> Version:
         """What the answer to a request for the object says of it. Its bytes are not waited for."""
         return self._version(obstore.get(store, path).meta)
 
-    def _version(self, meta: ObjectMeta) -> Version:
+    def _version(self, meta: ObjectMeta, method: str = "GET") -> Version:
         e_tag, number = meta["e_tag"], meta["version"]
         # An entity tag may be that of the content, so that it comes back with it. Several web servers for one address
         # may have different times.
         timed = not self._is_http or (e_tag is None and number is None)
-        return Version(e_tag, number, meta["last_modified"].timestamp() if timed else None, meta["size"])
+        found = Version(e_tag, number, meta["last_modified"].timestamp() if timed else None, meta["size"])
+        if self._is_http:
+            # Some tell a tag or a date by one method only: what the other tells never is the same version.
+            self._told[method] = _kinds(found)
+            self._takes_heads = self._takes_heads and len(set(self._told.values())) == 1
+        return found
 
     def get_each(
         self, wanted: Sequence[tuple[str, int, int, Version]], at_once: int
@@ -535,6 +545,11 @@ def _same(found: Version, wanted: Version | None, path: str) -> Version:
     if wanted is not None and found != wanted:
         raise ChangedError("the object has changed", key=path)
     return found
+
+
+def _kinds(version: Version) -> tuple[bool, ...]:
+    """By what this version is told from others. obstore says 1970 where no date is told."""
+    return version.e_tag is not None, version.number is not None, bool(version.modified)
 
 
 def _is_strong(version: Version) -> bool:
