@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import importlib.util
 import pickle
@@ -163,6 +164,26 @@ def test_what_a_server_tells_by_one_method_only_is_no_change(tmp_path: Path, hea
             OneMethod.tag = '"second"'
             with pytest.raises(CorruptDataError, match="another one by now"):
                 array[...]
+
+
+def test_encodings_of_content_that_nothing_unpacks_are_refused_by_name(tmp_path: Path) -> None:
+    """Their bytes were taken for those of the object, which was told to be damaged."""
+
+    class Packed(Ranges):
+        def end_headers(self) -> None:
+            self.send_header("Content-Encoding", "br")
+            super().end_headers()
+
+    for name in ("a", "a.br"):
+        (tmp_path / name).write_bytes(b"\x0b\x02\x80hello\x03")
+    with web_server(tmp_path, Packed) as address:
+        store = open_store(address, "r")
+        for read in (store.get, lambda key: store.get(key, 1, 2), lambda key: asyncio.run(store.aget(key))):
+            with pytest.raises(UnsupportedError, match="Content-Encoding: br") as caught:
+                read("a")
+            assert caught.value.key == "a"
+        # CloudVolume's files tell by their names what they are, and are unpacked.
+        assert bytes(store.get("a.br") or b"") == (tmp_path / "a.br").read_bytes()
 
 
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "always"])

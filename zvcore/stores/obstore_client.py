@@ -61,6 +61,8 @@ _BEYOND = ("416 Range", "InvalidRange", "start offset", "Wanted range starting",
 # version.
 _UNPACKED = "Header missing from response"
 _MOST_FOLDERS = 4096
+# Of `Content-Encoding`: gzip and zstd show by their first bytes, and are unpacked by whoever expects them.
+_NEVER_UNPACKED = ("br", "deflate", "compress", "dcb", "dcz")
 
 # obstore's threads do not come along into a process that forks, and it would wait for them for ever.
 _threads_began = False
@@ -222,6 +224,7 @@ class ObstoreClient(Client):
         if version is not None and version.e_tag is not None and _is_strong(version):
             options["if_match"] = version.e_tag
         result: GetResult = obstore.get(store, path, options=options or None)
+        _check_encoding(result, path)
         # Servers need not heed conditions, and some have only dates to tell versions apart.
         found = _same(self._version(result.meta), version, path)
         data = memoryview(cast("Any", result.bytes()))
@@ -246,6 +249,7 @@ class ObstoreClient(Client):
         if (start >= 0 and (stop is None or start < stop <= 1 << 62)) or -(1 << 62) < start < 0:
             try:
                 result = await obstore.get_async(self._store_for(path), path, options=options or None)
+                _check_encoding(result, path)
                 data = memoryview(cast("Any", await result.bytes_async()))
             except FileNotFoundError:
                 return None
@@ -545,6 +549,14 @@ def _same(found: Version, wanted: Version | None, path: str) -> Version:
     if wanted is not None and found != wanted:
         raise ChangedError("the object has changed", key=path)
     return found
+
+
+def _check_encoding(result: GetResult, path: str) -> None:
+    """Refuse bytes that only whoever reads this header can tell from those of the object."""
+    encoding = str(result.attributes.get("Content-Encoding", "")).strip().lower()
+    # Names that end so are those of files which are unpacked.
+    if encoding in _NEVER_UNPACKED and not path.endswith(".br"):
+        raise UnsupportedError(f"zvcore does not unpack objects with Content-Encoding: {encoding}", key=path)
 
 
 def _kinds(version: Version) -> tuple[bool, ...]:
