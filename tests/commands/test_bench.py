@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -92,3 +93,23 @@ def test_a_pipe_in_the_folder_does_not_stop_the_cache_from_being_emptied(tmp_pat
     os.mkfifo(tmp_path / "pipe")
     program = "import sys; from zvcore.stores.plain_files import drop_from_cache; drop_from_cache(sys.argv[1])"
     subprocess.run([sys.executable, "-c", program, tmp_path], check=True, timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("goes_on", [False, True], ids=["fails", "goes on"])
+def test_ctrl_c_is_not_lost_in_a_library_that_is_being_loaded(tmp_path, monkeypatch, goes_on):
+    """Native modules make an ImportError of it: the measuring went on without that library."""
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(8,), dtype="u1", chunks=(4,))
+
+    def loaded(*_):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            if not goes_on:
+                raise ImportError("initialization failed") from None
+        return lambda region: array[region]
+
+    monkeypatch.setattr(measuring, "tensorstore_reader", loaded)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        measuring.other_readers(array, str(tmp_path / "a"))
+    assert signal.getsignal(signal.SIGINT) is before

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
 # In the order in which `zvcore --help` lists them. Another command is another file here, and its name in this line.
 COMMANDS = (
@@ -103,3 +104,29 @@ def ending_in_order() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def heeding_interrupts() -> Iterator[None]:
+    """Around what may fail without harm: Ctrl-C is not lost where it fails by that, under another name. A native module
+    that is just being loaded makes an ImportError of it, and some libraries go on.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    came = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal came
+        came = True
+        if callable(before):
+            before(number, frame)
+
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield  # somebody else hears of it, or nobody is to
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.commands import heeding_interrupts
 from zvcore.format import get_format
 from zvcore.stores.plain_files import drop_from_cache
 
@@ -213,7 +214,7 @@ def other_readers(array: Array, path: str) -> dict[str, tuple[Callable[[int], An
             ("tensorstore", tensorstore_reader, lambda count: True),
             ("zarr-python", zarr_reader, lambda count: count > 1),
         ):
-            with suppress(Exception):
+            with heeding_interrupts(), suppress(Exception):
                 corner = tuple(slice(0, min(n, b)) for n, b in zip(array.chunks, array.shape, strict=True))
                 if np.array_equal(make(array, path, 1)(corner), array.read(corner), equal_nan=array.dtype.kind == "f"):
                     found[name] = (partial(make, array, path), usable)
