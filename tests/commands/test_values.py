@@ -249,6 +249,18 @@ def test_cat_has_a_limit_and_says_what_it_left_out(data: Path, capfd: pytest.Cap
     assert out.split() == ["400", "401", "402", "600", "601", "602"] and err == ""
 
 
+def test_cat_reads_no_more_than_it_prints(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A row of a document that claims 2^31 values was read as a whole, before its first value was printed."""
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(2**31, 3, 2**31), dtype="f8", chunks=(4, 3, 64))
+    array[:3, :, 0] = np.arange(9).reshape(3, 3)
+    out, err = run(capfd, "cat", tmp_path / "a", "--limit", 4)
+    assert out == "0.0 0.0 0.0 0.0\n" and "4 of 13835058055282163712 values" in err
+    out, _ = run(capfd, "cat", tmp_path / "a", "2::-1,:,0:1", "--limit", 5)
+    assert out.split() == ["6.0", "7.0", "8.0", "3.0", "4.0"]
+    out, _ = run(capfd, "cat", tmp_path / "a", "1,::-1,1::-1", "--limit", 4)
+    assert out == "0.0 5.0\n0.0 4.0\n"
+
+
 def test_texts_of_any_length_have_no_bytes_to_print(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     zvcore.create(tmp_path / "a", format="zarr3", shape=(2,), dtype="string", chunks=(2,))[...] = "abc"
     assert "items of any length have no bytes" in run(capfd, "cat", tmp_path / "a", "--raw", status=2)[1]

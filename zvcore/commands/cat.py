@@ -74,6 +74,8 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(f"{total} values are more than --limit {options.limit}; --limit 0 prints all of them")
         print_json(array.read(region, threads=options.threads))
         return 0
+    if options.limit and total > options.limit:
+        region = beginning_of(region, array.shape, options.limit)
     print_rows(slabs(array, region, options.threads), options.limit or total)
     flush()
     if options.limit and total > options.limit:
@@ -84,6 +86,19 @@ def run(options: argparse.Namespace) -> int:
             words=True,
         )
     return 0
+
+
+def beginning_of(region: tuple[Any, ...], shape: tuple[int, ...], most: int) -> tuple[Any, ...]:
+    """The part of a region with its first values: a single row may have more than there is memory or time for."""
+    from zvcore.images.slabs import as_slice, whole_region
+
+    full = whole_region(region, len(shape))
+    for axis in reversed(range(len(full))):
+        if isinstance(full[axis], slice):
+            span = range(shape[axis])[full[axis]]
+            full[axis] = as_slice(span[:most])
+            most = -(-most // len(span))
+    return tuple(full)
 
 
 def print_rows(parts: Iterable[Any], most: int) -> None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     Watch = Callable[[int], None]
 
-__all__ = ["SLAB", "slabs", "whole_region"]
+__all__ = ["SLAB", "as_slice", "slabs", "whole_region"]
 
 # What is read at once, in bytes.
 SLAB = 32 << 20
@@ -54,10 +54,13 @@ def _slabs(array: Any, region: tuple[Any, ...], threads: int | None, axis: int |
     if step > array.chunks[axis]:
         step -= step % array.chunks[axis]
     for first in range(0, len(span), step):
-        part = span[first : first + step]
-        stop = part.stop if part.step > 0 or part.stop >= 0 else None
-        full[axis] = slice(part.start, stop, part.step)
+        full[axis] = as_slice(span[first : first + step])
         yield np.asarray(array.read(tuple(full), threads=threads))
+
+
+def as_slice(part: range) -> slice:
+    """Of indices from zero up; a slice that ends below zero would count from the end."""
+    return slice(part.start, part.stop if part.stop >= 0 else None, part.step)
 
 
 def whole_region(region: tuple[Any, ...], ndim: int) -> list[Any]:
