@@ -113,3 +113,21 @@ def test_ctrl_c_is_not_lost_in_a_library_that_is_being_loaded(tmp_path, monkeypa
     with pytest.raises(KeyboardInterrupt):
         measuring.other_readers(array, str(tmp_path / "a"))
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(
+    "wrong", [["--seconds", "nan"], ["--seconds", "-1"], ["--seconds", "inf"], ["--memory", "-3"], ["--memory", "0"]]
+)
+def test_measures_that_are_none_are_refused(tmp_path, capsys, wrong):
+    """They were taken for the least, or for ever."""
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(8,), dtype="u1", chunks=(4,))
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["bench", str(tmp_path / "a"), "--alone", *wrong])
+    assert caught.value.code == 2 and f"not {wrong[1]!r}" in capsys.readouterr().err
+
+
+def test_an_empty_array_is_not_measured(tmp_path, capsys):
+    """It ended with numpy's "high <= 0"."""
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(0, 8), dtype="u1", chunks=(4, 4))
+    assert cli.main(["bench", str(tmp_path / "a"), "--seconds", "0"]) == 2
+    assert "has no values that could be read" in capsys.readouterr().err

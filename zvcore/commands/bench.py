@@ -19,12 +19,39 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
         "Nothing is written. Exit status 1: it is, or lies in, the destination of an unfinished conversion.",
     )
     parser.add_argument("path", help="a folder or URL: an array, a volume, or a Zarr Vectors store")
-    parser.add_argument("--seconds", type=float, default=10.0, help="about how long to measure (default: 10)")
-    parser.add_argument("--memory", type=int, default=256, metavar="MIB", help="most to read at once (default: 256)")
+    parser.add_argument("--seconds", type=duration, default=10.0, help="about how long to measure (default: 10)")
+    parser.add_argument(
+        "--memory", type=mebibytes, default=256, metavar="MIB", help="most to read at once (default: 256)"
+    )
     parser.add_argument("--alone", action="store_true", help="zvcore only")
     parser.add_argument("--cold", action="store_true", help="ask the system to forget the files before each read")
     parser.add_argument("--json", action="store_true", help="as JSON")
     return parser
+
+
+def duration(text: str) -> float:
+    """The argument of `--seconds`."""
+    import argparse
+    import math
+
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"a number of seconds, not {text!r}")
+    return seconds
+
+
+def mebibytes(text: str) -> int:
+    """The argument of `--memory`."""
+    import argparse
+
+    # As many as there are bytes that can be addressed.
+    size = int(text) if text.isascii() and text.isdigit() and len(text) < 14 else 0
+    if not size:
+        raise argparse.ArgumentTypeError(f"a number of MiB, not {text!r}")
+    return size
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
         if opened.kind != "array":
             members = ", ".join(itertools.islice(opened.children(), 8))
             raise UsageError(f"{options.path} is a group; say which array: {members}")
+        if 0 in opened.shape:
+            raise UsageError(f"{options.path} has no values that could be read")
         counts = [options.threads] if options.threads else sorted({1, default_thread_count()})
         results = list(
             measuring.measure_array(
