@@ -352,3 +352,16 @@ def test_times_without_a_unit_are_shown_as_numbers(tmp_path: Path, capfd: pytest
     assert run(capfd, "cat", tmp_path / "a")[0].split() == ["3", "-4", "5", "5"]
     assert json.loads(run(capfd, "cat", "--json", tmp_path / "a")[0]) == [3, -4, 5, 5]
     assert "no such data type" in run(capfd, "convert", tmp_path / "a", tmp_path / "b", "--format", "n5", status=1)[1]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [["--axis", "x"], ["--index", 3], ["--at", "3"], ["--max"], ["--channel", 0], ["--contrast", 0, 9], ["--image"]],
+)
+def test_the_sizes_of_chunks_are_seen_in_one_way(
+    data: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], given: list[Any]
+) -> None:
+    """These options were ignored."""
+    _, err = run(capfd, "preview", data / "plain.zarr", "-o", tmp_path / "a.png", "--sizes", *given, status=2)
+    assert "does not apply" in err and not (tmp_path / "a.png").exists()
+    run(capfd, "preview", data / "plain.zarr", "-o", tmp_path / "a.png", "--sizes", "--level", 0)

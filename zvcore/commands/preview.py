@@ -69,6 +69,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("--max looks at all planes, --index at one")
     if options.at is not None and (options.max or options.index is not None):
         raise UsageError("--at, --index or --max: one of them")
+    if options.sizes:
+        _check_alone(options)
     with reading(options.path):
         node = zvcore.open(options.path)
     if options.sizes:
@@ -87,6 +89,19 @@ def run(options: argparse.Namespace) -> int:
     put_bytes(str(target), data)
     say(options, f"{target}: {shape}{human_size(len(data))}")
     return 0
+
+
+def _check_alone(options: argparse.Namespace) -> None:
+    """What says how values are seen says nothing of the sizes of chunks."""
+    from zvcore.commands import UsageError
+
+    given = {
+        "--axis": options.axis, "--index": options.index, "--at": options.at, "--max": options.max or None,
+        "--channel": options.channel, "--contrast": options.contrast, "--labels or --image": options.labels,
+    }  # fmt: skip
+    wrong = next((name for name, value in given.items() if value is not None), None)
+    if wrong is not None:
+        raise UsageError(f"--sizes looks at no values: {wrong} does not apply")
 
 
 def _sizes(node: Any, options: argparse.Namespace, ending: str) -> bytes:
