@@ -414,7 +414,11 @@ class Array(Generic[Item]):
     # --- single chunks
 
     def _position(self, position: Any) -> tuple[int, ...]:
-        place = tuple(int(i) for i in (position if isinstance(position, (tuple, list, np.ndarray)) else (position,)))
+        given = position if isinstance(position, (tuple, list, np.ndarray)) else (position,)
+        try:
+            place = tuple(operator.index(i) for i in given)
+        except TypeError:
+            raise TypeError(f"a grid position has whole numbers, not {position!r}") from None
         if len(place) != self.ndim:
             raise IndexError(f"a grid position has {self.ndim} numbers here, not {len(place)}")
         for axis, (i, count) in enumerate(zip(place, self.grid, strict=True)):

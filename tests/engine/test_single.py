@@ -204,3 +204,16 @@ def test_objects_read_under_a_lock_are_opened_again(tmp_path: Path, monkeypatch:
     with array.layout.store.lock("c/0/0/0"):
         assert np.array_equal(array[CHUNK], DATA[CHUNK])
     assert planned
+
+
+def test_a_grid_position_has_whole_numbers(tmp_path: Path) -> None:
+    """Fractions were cut, so that another chunk was written."""
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(8, 8), dtype="u1", chunks=(4, 4))
+    for call in (array.read_block, array.block_exists, array.read_encoded, array.delete_block):
+        for wrong in ((0.5, 0), ("0", 0), "ab"):
+            with pytest.raises(TypeError, match="a grid position has whole numbers"):
+                call(wrong)
+    with pytest.raises(TypeError, match="a grid position has whole numbers"):
+        array.write_block((1.5, 0), np.ones((4, 4)))
+    array.write_block(np.array([1, 0]), np.ones((4, 4)))
+    assert array.block_exists((np.int64(1), np.uint8(0)))
