@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
-import re
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -14,9 +11,10 @@ import obstore.store
 from obstore import exceptions
 
 from zvcore.cached import cached_property
-from zvcore.errors import AccessRefusedError, InvalidKeyError, NotFoundError, StoreError, UnsupportedError
+from zvcore.errors import AccessRefusedError, NotFoundError, StoreError, UnsupportedError
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
+from zvcore.stores.obstore_calls import HTTP_FAILURES, begin, failure, with_threads
 from zvcore.stores.range_requests import Address, Wanted, address_of, fetch_ranges
 from zvcore.stores.request_threads import side_by_side
 
@@ -64,45 +62,9 @@ _MOST_FOLDERS = 4096
 # Of `Content-Encoding`: gzip and zstd show by their first bytes, and are unpacked by whoever expects them.
 _NEVER_UNPACKED = ("br", "deflate", "compress", "dcb", "dcz")
 
-# obstore's threads do not come along into a process that forks, and it would wait for them for ever.
-_threads_began = False
-_threads_left = False
-
-# What obstore takes in no path, and says so with a plain ValueError.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
-_HTTP_FAILURES = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
-
 
 class _CutOffError(StoreError):
     """An answer has other bytes than it says: lost on their way, and no damage of the object. Another may have all."""
-
-
-def _begin(path: str) -> None:
-    """Before anything that obstore is asked of a path."""
-    _with_threads(path)
-    if not path.isprintable() and _CONTROL.search(path):
-        raise InvalidKeyError("in object stores and on web servers a key has no control characters", found=repr(path))
-
-
-def _with_threads(key: str) -> None:
-    """Before anything for which obstore needs its threads."""
-    global _threads_began
-    if _threads_left:
-        raise StoreError(
-            "object stores were used before this process forked, and cannot be used in the child: start processes with "
-            '"spawn" or "forkserver", or fork before the first use',
-            key=key,
-        )
-    _threads_began = True
-
-
-def _after_fork() -> None:
-    global _threads_left
-    _threads_left = _threads_began
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 class ObstoreClient(Client):
@@ -175,7 +137,7 @@ class ObstoreClient(Client):
     # --- reading
 
     def get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found | None:
-        _begin(path)
+        begin(path)
         if (stop is not None and stop <= start) or start >= 1 << 62:
             return self._empty(path, version)
         for attempt in range(_REQUESTS):
@@ -188,8 +150,8 @@ class ObstoreClient(Client):
             except _CutOffError:
                 if attempt == _REQUESTS - 1:
                     raise
-            except (*_HTTP_FAILURES, exceptions.BaseError, TimeoutError) as error:
-                if isinstance(error, _HTTP_FAILURES):
+            except (*HTTP_FAILURES, exceptions.BaseError, TimeoutError) as error:
+                if isinstance(error, HTTP_FAILURES):
                     raise failure(error, path) from None
                 if _REPLACED in first_line(error):
                     # obstore went on with an answer that broke, and the object was another by then.
@@ -238,7 +200,7 @@ class ObstoreClient(Client):
         return Found(data, found)
 
     async def aget(self, path: str, start: int, stop: int | None) -> bytes | memoryview | None:
-        _with_threads(path)
+        with_threads(path)
         options: GetOptions = {}
         if start < 0:
             options["range"] = {"suffix": -start}
@@ -253,7 +215,7 @@ class ObstoreClient(Client):
                 data = memoryview(cast("Any", await result.bytes_async()))
             except FileNotFoundError:
                 return None
-            except (*_HTTP_FAILURES, exceptions.BaseError, OSError):
+            except (*HTTP_FAILURES, exceptions.BaseError, OSError):
                 pass  # what that means, and whether to ask again, is decided in one place
             else:
                 begins = max(0, result.meta["size"] + start) if start < 0 else start
@@ -263,7 +225,7 @@ class ObstoreClient(Client):
         return await super().aget(path, start, stop)
 
     async def aput(self, path: str, data: bytes) -> None:
-        _with_threads(path)
+        with_threads(path)
         if len(data) < _MULTIPART_FROM:
             try:
                 await obstore.put_async(self._writing, path, data, use_multipart=False)
@@ -308,7 +270,7 @@ class ObstoreClient(Client):
     ) -> builtins.list[memoryview | None] | None:
         if not self._signs or not wanted:
             return None
-        _with_threads(wanted[0][0])
+        with_threads(wanted[0][0])
         asked = [place for place, (_, _, _, version) in enumerate(wanted) if _is_strong(version)]
         try:
             addresses = self._addresses({wanted[place][0] for place in asked})
@@ -343,7 +305,7 @@ class ObstoreClient(Client):
     def get_together(
         self, path: str, ranges: Sequence[tuple[int, int]], version: Version
     ) -> builtins.list[memoryview] | None:
-        _with_threads(path)
+        with_threads(path)
         starts = [start for start, _ in ranges[:-1]]
         stops = [stop for _, stop in ranges[:-1]]
         try:
@@ -382,7 +344,7 @@ class ObstoreClient(Client):
         return True
 
     def head(self, path: str) -> Version | None:
-        _begin(path)
+        begin(path)
         try:
             return self._either_way(path, lambda store: self._head(store, path))
         except FileNotFoundError:
@@ -393,7 +355,7 @@ class ObstoreClient(Client):
     # --- writing
 
     def put(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
-        _begin(path)
+        begin(path)
         views = [view.cast("B") for part in parts if (view := memoryview(part)).nbytes]
         size = sum(len(view) for view in views)
         mode: Any = "overwrite"
@@ -451,7 +413,7 @@ class ObstoreClient(Client):
 
     def delete(self, paths: Iterable[str]) -> None:
         names = list(paths)
-        _with_threads(names[0])
+        with_threads(names[0])
         try:
             obstore.delete(self._writing, names if len(names) != 1 else names[0])
         except FileNotFoundError:
@@ -465,7 +427,7 @@ class ObstoreClient(Client):
     # --- listing
 
     def list(self, folder: str) -> builtins.list[str]:
-        _begin(folder)
+        begin(folder)
         try:
             stream = obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=_LISTED_AT_ONCE)
             return self._objects(found for page in stream for found in page)
@@ -475,7 +437,7 @@ class ObstoreClient(Client):
             raise self._listing_failure(error, folder) from None
 
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
-        _begin(folder)
+        begin(folder)
         try:
             found = obstore.list_with_delimiter(self._listing, folder.rstrip("/") or None)
         except FileNotFoundError:
@@ -485,7 +447,7 @@ class ObstoreClient(Client):
         return list(found["common_prefixes"]), self._objects(found["objects"])
 
     def some(self, folder: str, most: int) -> builtins.list[str]:
-        _begin(folder)
+        begin(folder)
         try:
             page = next(iter(obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=max(1, most))), [])
         except FileNotFoundError:
@@ -500,7 +462,7 @@ class ObstoreClient(Client):
     def sizes_after(self, path: str, folder: str, last: str, most: int) -> dict[str, int]:
         if not isinstance(self._listing, _BEGIN_IN_THE_MIDDLE):
             return {}
-        _begin(folder)
+        begin(folder)
         found: dict[str, int] = {}
         try:
             pages = obstore.list(
@@ -597,16 +559,3 @@ def _is_passing(error: Exception) -> bool:
         type(error) is exceptions.GenericError
         and not any(words in text for words in ("Server returned", " retries", _UNPACKED))
     )
-
-
-def failure(error: BaseException, path: str) -> Exception:
-    """Our error for one of obstore's."""
-    text = first_line(error)
-    if isinstance(error, _HTTP_FAILURES):
-        return AccessRefusedError(f"access is refused: {text}", key=path)
-    if isinstance(error, exceptions.NotSupportedError):
-        return UnsupportedError(text, key=path)
-    if "169.254.169.254" in text or "credential" in text.lower():
-        hint = json.dumps({"skip_signature": True})
-        text = f"no credentials were found: {text}. For public data say storage_options={hint}"
-    return StoreError(text, key=path)

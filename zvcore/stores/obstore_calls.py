@@ -1,0 +1,63 @@
+"""What every call of obstore begins with, whatever it is asked for, and what its errors are to whoever called."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+from obstore import exceptions
+
+from zvcore.errors import AccessRefusedError, InvalidKeyError, StoreError, UnsupportedError
+from zvcore.stores.clients import first_line
+
+__all__ = ["HTTP_FAILURES", "begin", "failure", "with_threads"]
+
+HTTP_FAILURES = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
+
+# obstore's threads do not come along into a process that forks, and it would wait for them for ever.
+_threads_began = False
+_threads_left = False
+
+# What obstore takes in no path, and says so with a plain ValueError.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def begin(path: str) -> None:
+    """Before anything that obstore is asked of a path."""
+    with_threads(path)
+    if not path.isprintable() and _CONTROL.search(path):
+        raise InvalidKeyError("in object stores and on web servers a key has no control characters", found=repr(path))
+
+
+def with_threads(key: str) -> None:
+    """Before anything for which obstore needs its threads."""
+    global _threads_began
+    if _threads_left:
+        raise StoreError(
+            "object stores were used before this process forked, and cannot be used in the child: start processes with "
+            '"spawn" or "forkserver", or fork before the first use',
+            key=key,
+        )
+    _threads_began = True
+
+
+def _after_fork() -> None:
+    global _threads_left
+    _threads_left = _threads_began
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def failure(error: BaseException, path: str) -> Exception:
+    """Our error for one of obstore's."""
+    text = first_line(error)
+    if isinstance(error, HTTP_FAILURES):
+        return AccessRefusedError(f"access is refused: {text}", key=path)
+    if isinstance(error, exceptions.NotSupportedError):
+        return UnsupportedError(text, key=path)
+    if "169.254.169.254" in text or "credential" in text.lower():
+        hint = json.dumps({"skip_signature": True})
+        text = f"no credentials were found: {text}. For public data say storage_options={hint}"
+    return StoreError(text, key=path)
