@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 import re
+import subprocess
+import sys
 import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -124,3 +128,18 @@ def test_what_fails_is_the_same_error_as_from_elsewhere(s3: S3, proxy: Proxy) ->
         return type(caught.value), caught.value.key, said
 
     assert error_of(lambda: asyncio.run(store.aget("a"))) == error_of(lambda: store.get("a"))
+
+
+def test_a_program_ends_well_that_has_awaited_an_object(s3_process: S3) -> None:
+    """Of twenty that end right after it, some were aborted: obstore's threads still held objects of Python."""
+    url = s3_process.url(f"async-{uuid.uuid4()}")
+    open_store(url, "w", s3_process.options).put("a", b"some bytes")
+    code = (
+        "import asyncio, json, sys; from zvcore.stores import open_store;"
+        "store = open_store(sys.argv[1], 'r', json.loads(sys.argv[2]));"
+        "print(bytes(asyncio.run(store.aget('a'))))"
+    )
+    command = [sys.executable, "-c", code, url, json.dumps(s3_process.options)]
+    with ThreadPoolExecutor(4) as pool:
+        ended = list(pool.map(lambda _: subprocess.run(command, capture_output=True, text=True), range(24)))
+    assert {(one.returncode, one.stdout) for one in ended} == {(0, "b'some bytes'\n")}, ended[0].stderr

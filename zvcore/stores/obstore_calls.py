@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
+import time
 
 from obstore import exceptions
 
 from zvcore.errors import AccessRefusedError, InvalidKeyError, StoreError, UnsupportedError
 from zvcore.stores.clients import first_line
 
-__all__ = ["HTTP_FAILURES", "begin", "failure", "with_threads"]
+__all__ = ["HTTP_FAILURES", "awaiting", "begin", "failure", "with_threads"]
 
 HTTP_FAILURES = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
 
 # obstore's threads do not come along into a process that forks, and it would wait for them for ever.
 _threads_began = False
 _threads_left = False
+# Threads of obstore still hold objects of Python a moment after what was awaited has come. If the interpreter ends just
+# then, they abort the process: one in six that end right after an answer.
+_awaited = False
+_MOMENT = 0.02
 
 # What obstore takes in no path, and says so with a plain ValueError.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -40,6 +46,15 @@ def with_threads(key: str) -> None:
             key=key,
         )
     _threads_began = True
+
+
+def awaiting(key: str) -> None:
+    """Before anything of obstore's that is awaited."""
+    global _awaited
+    with_threads(key)
+    if not _awaited:
+        _awaited = True
+        atexit.register(time.sleep, _MOMENT)
 
 
 def _after_fork() -> None:

@@ -14,7 +14,7 @@ from zvcore.cached import cached_property
 from zvcore.errors import AccessRefusedError, NotFoundError, StoreError, UnsupportedError
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
-from zvcore.stores.obstore_calls import HTTP_FAILURES, begin, failure, with_threads
+from zvcore.stores.obstore_calls import HTTP_FAILURES, awaiting, begin, failure, with_threads
 from zvcore.stores.range_requests import Address, Wanted, address_of, fetch_ranges
 from zvcore.stores.request_threads import side_by_side
 
@@ -200,7 +200,7 @@ class ObstoreClient(Client):
         return Found(data, found)
 
     async def aget(self, path: str, start: int, stop: int | None) -> bytes | memoryview | None:
-        with_threads(path)
+        awaiting(path)
         options: GetOptions = {}
         if start < 0:
             options["range"] = {"suffix": -start}
@@ -225,7 +225,7 @@ class ObstoreClient(Client):
         return await super().aget(path, start, stop)
 
     async def aput(self, path: str, data: bytes) -> None:
-        with_threads(path)
+        awaiting(path)
         if len(data) < _MULTIPART_FROM:
             try:
                 await obstore.put_async(self._writing, path, data, use_multipart=False)
