@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,7 +12,18 @@ from zvcore.errors import MetadataError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["CHUNK_BYTES", "Box", "box_of", "count_of", "default_chunks", "given_lengths", "slices", "without"]
+__all__ = [
+    "CHUNK_BYTES",
+    "Box",
+    "box_of",
+    "count_of",
+    "default_chunks",
+    "given_lengths",
+    "lengths_of",
+    "slices",
+    "whole_number",
+    "without",
+]
 
 # Where a part of an array begins and ends along each axis.
 Box: TypeAlias = tuple[tuple[int, int], ...]
@@ -49,6 +61,20 @@ def given_lengths(given: Any, what: str) -> tuple[Any, ...]:
         return tuple(given)
     except TypeError:
         raise MetadataError(f"{what} has a length for each axis", expected="integers", found=repr(given)) from None
+
+
+def lengths_of(given: Any, what: str) -> tuple[int, ...]:
+    """The lengths that a caller gave, as integers."""
+    return tuple(whole_number(one, what) for one in given_lengths(given, what))
+
+
+def whole_number(given: Any, what: str) -> int:
+    """What a caller gave as a number of things: 2.0 is 2, but to make 2 of 2.5 would be to make something else."""
+    with suppress(TypeError, ValueError, OverflowError):
+        number = int(given)
+        if not isinstance(given, (bool, str, bytes)) and number == given:
+            return number
+    raise MetadataError(f"{what} has whole numbers", expected="integers", found=repr(given))
 
 
 def slices(box: Box, frame: Box | None = None) -> tuple[slice, ...]:

@@ -35,3 +35,25 @@ def test_for_several_axes_it_is_an_error_that_says_so(tmp_path: Path, format: st
     with pytest.raises(MetadataError, match=r"expected|for each axis"):
         zvcore.create(tmp_path / "a", format=format, shape=(10, 10, 10), chunks=chunks, dtype="u1")
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("format", ["zarr2", "zarr3", "n5", "precomputed"])
+@pytest.mark.parametrize("wrong", [2.5, True, "2", float("nan"), None])
+def test_lengths_that_are_no_whole_numbers_are_not_cut(tmp_path: Path, format: str, wrong: Any) -> None:
+    options = {"shape": (4, 4, 4), "chunks": (2, 2, 2)}
+    for what, given in options.items():
+        if (format, wrong) == ("precomputed", True):
+            continue  # as it always was: one voxel
+        with pytest.raises(MetadataError, match=what):
+            zvcore.create(tmp_path / "a", format=format, dtype="u1", **{**options, what: (wrong, *given[1:])})
+    assert not (tmp_path / "a").exists()
+
+
+def test_lengths_that_happen_to_be_floats_are_taken(tmp_path: Path) -> None:
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(4.0, 6.0), chunks=(2.0, np.int64(3)), dtype="u1")
+    assert (array.shape, array.chunks) == ((4, 6), (2, 3))
+    for wrong in (2.5, (2.5, 2), 3):
+        with pytest.raises(MetadataError, match="chunks"):
+            zvcore.convert(array, tmp_path / "b", format="n5", chunks=wrong)  # type: ignore[arg-type]
+    with pytest.raises(MetadataError, match="factors has whole numbers"):
+        zvcore.downsample(array, factors=(2.5, 2))  # type: ignore[arg-type]

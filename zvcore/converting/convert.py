@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore import opening
 from zvcore.borrowed.wrapping import as_array
+from zvcore.boxes import given_lengths, lengths_of
 from zvcore.converting.asked import Asked
 from zvcore.converting.casts import item_type
 from zvcore.converting.converting import Converting
@@ -265,8 +266,8 @@ def _conversion(source: Any, to_there: Mapping[str, Any] | None, given: Mapping[
     shards, dtype = given["shards"], given["dtype"]
     target = Target(
         writable(given["format"]),
-        _lengths(given["chunks"]),
-        shards if shards is None or isinstance(shards, bool) else _lengths(shards),
+        _lengths(given["chunks"], "chunks"),
+        shards if shards is None or isinstance(shards, bool) else _lengths(shards, "shards"),
         given["codec"],
         given["sharding"],
         dict(given["format_options"]),
@@ -274,7 +275,7 @@ def _conversion(source: Any, to_there: Mapping[str, Any] | None, given: Mapping[
     said = {name: given[name] for name in ("ome", "voxel_size", "unit", "axes", "channels", "name")}
     request = Request(
         target, given["region"], None if dtype is None else item_type(dtype), given["clip"], given["levels"] or 0,
-        given["method"], _lengths(given["factors"]), given["image"], Asked.of(**said),
+        given["method"], _lengths(given["factors"], "factors"), given["image"], Asked.of(**said),
     )  # fmt: skip
     store = _destination(to_there, given)
     conversion = Converting(
@@ -288,15 +289,15 @@ def _conversion(source: Any, to_there: Mapping[str, Any] | None, given: Mapping[
     return conversion
 
 
-def _lengths(given: Sequence[int] | None) -> tuple[int, ...] | None:
+def _lengths(given: Sequence[int] | None, what: str) -> tuple[int, ...] | None:
     if given is None:
         return None
-    if any(isinstance(one, list | tuple) for one in given):
+    if any(isinstance(one, list | tuple) for one in given_lengths(given, what)):
         raise UnsupportedError(
             "a conversion makes chunks of one size: make the array with create(chunks=...), and write into it",
             expected="a length for each axis", found=given,
         )  # fmt: skip
-    return tuple(int(n) for n in given)
+    return lengths_of(given, what)
 
 
 def writable(format: str) -> Format:

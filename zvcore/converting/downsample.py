@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from zvcore import opening
+from zvcore.boxes import lengths_of
 from zvcore.converting.convert import DEFAULT_MEMORY, Path, convert
 from zvcore.format import Node
 from zvcore.stores.objects import is_place
@@ -71,7 +72,7 @@ def downsample(
     source = opening.open_silently(store, "r+")
     growing = Growing(
         source, store, levels=levels, method=method, memory=int(memory),
-        factors=None if factors is None else tuple(int(n) for n in factors), sharing=Sharing(store, part, finish),
+        factors=None if factors is None else lengths_of(factors, "factors"), sharing=Sharing(store, part, finish),
     )  # fmt: skip
     report = growing.run(threads=threads, client=client, progress=progress, verify=verify)
     report.seconds = time.monotonic() - started

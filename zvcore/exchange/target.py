@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.boxes import lengths_of
 from zvcore.errors import MetadataError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def chunk_shape(view: View, asked: Sequence[int] | None) -> tuple[int, ...]:
     if asked is None:
         own = view.source.chunks_of(view.array)
         return tuple(max(1, 1 if axis is None else own[axis]) for axis in view.axes)
-    given = tuple(int(n) for n in asked)
+    given = lengths_of(asked, "chunks")
     if len(given) != len(shape) or any(n < 1 for n in given):
         raise MetadataError(
             "chunks has a positive length for each axis of the destination",

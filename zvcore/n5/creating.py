@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import zvcore.codecs
-from zvcore.boxes import default_chunks, given_lengths
+from zvcore.boxes import default_chunks, lengths_of
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import ConflictError, MetadataError, UnsupportedError
 from zvcore.n5.array import N5Array
@@ -48,7 +48,7 @@ def create_dataset(
     n5_version  the version to write ("4.0.0" unless given) where the dataset begins a container of its own
     member      it is made in a group, and begins none
     """
-    shape = tuple(int(n) for n in given_lengths(shape, "shape"))
+    shape = lengths_of(shape, "shape")
     data_type = data_type_of(dtype)
     items = NUMERIC.get(data_type, np.dtype(np.uint8))
     fill_value = chosen(fill_value, 0)
@@ -56,7 +56,7 @@ def create_dataset(
         raise MetadataError("N5 has no fill value: what is not stored is 0", found=repr(fill_value))
     if chunks is None:
         chunks = default_chunks(shape, items.itemsize)
-    chunks = tuple(int(n) for n in given_lengths(chunks, "chunks"))
+    chunks = lengths_of(chunks, "chunks")
     turn = -1 if order == "C" else 1
     metadata = DatasetMetadata.parse(
         {

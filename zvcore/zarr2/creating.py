@@ -12,7 +12,7 @@ import numpy as np
 
 import zvcore.codecs
 from zvcore import documents
-from zvcore.boxes import default_chunks, given_lengths
+from zvcore.boxes import default_chunks, lengths_of
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import CodecNotFoundError, ConflictError, LostMetadataWarning, MetadataError
 from zvcore.stores.sole import making
@@ -64,14 +64,14 @@ def create_array(
     dimension_names      what xarray calls the axes
     through              the stores of the groups that it is made in
     """
-    shape = tuple(int(n) for n in given_lengths(shape, "shape"))
+    shape = lengths_of(shape, "shape")
     data_type, codecs = _typed(dtype, endian, _listed(filters), chosen(codec, "zstd"))
     if chunks is None:
         chunks = default_chunks(shape, data_type.dtype.itemsize if data_type.kind == "fixed" else _ITEM_BYTES)
     before, compressor = _spelled(codecs, data_type)
     values = {
         "shape": shape,
-        "chunks": [int(n) for n in given_lengths(chunks, "chunks")],
+        "chunks": [*lengths_of(chunks, "chunks")],
         "dtype": data_type.json,
         "compressor": compressor,
         "fill_value": _written_fill(data_type, fill_value),

@@ -9,7 +9,7 @@ import numpy as np
 
 import zvcore.codecs
 from zvcore import documents
-from zvcore.boxes import CHUNK_BYTES, default_chunks, given_lengths
+from zvcore.boxes import CHUNK_BYTES, default_chunks, given_lengths, lengths_of, whole_number
 from zvcore.choices import AUTO, chosen
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
 from zvcore.stores.sole import making
@@ -65,7 +65,7 @@ def create_array(
     chunks      their shape; along an axis also a list of lengths and of [length, count], for a rectilinear grid
     shards      the shape of what one object holds, a multiple of `chunks`; along an axis also such a list
     """
-    shape = tuple(int(n) for n in given_lengths(shape, "shape"))
+    shape = lengths_of(shape, "shape")
     data_type = data_type_of(dtype)
     if shards is not None:
         shards = given_lengths(shards, "shards")
@@ -174,9 +174,16 @@ def _shape(given: Sequence[Any] | int, what: str, shape: tuple[int, ...], listed
     found: list[Any] = []
     for one in given_lengths(given, what):
         if listed and isinstance(one, (list, tuple, np.ndarray)):
-            found.append([[int(n) for n in part] if isinstance(part, (list, tuple)) else int(part) for part in one])
+            found.append([_run(part, what) for part in one])
         else:
-            found.append(int(one))
+            found.append(whole_number(one, what))
     if len(found) != len(shape) or any(isinstance(n, int) and n < 1 for n in found):
         raise MetadataError(f"{what} has a positive length for each axis", expected=f"{len(shape)} axes", found=given)
     return tuple(found)
+
+
+def _run(part: Any, what: str) -> int | list[int]:
+    """A length of a list of them, or (length, how often)."""
+    if isinstance(part, (list, tuple)):
+        return [whole_number(number, what) for number in part]
+    return whole_number(part, what)
