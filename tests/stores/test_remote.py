@@ -14,7 +14,7 @@ import pytest
 import zvcore
 from tests.stores.servers import PATIENCE
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, StoreError, ZvcoreError
-from zvcore.stores import MemoryStore, open_store
+from zvcore.stores import LocalStore, MemoryStore, open_store
 from zvcore.stores.indexes import index_cache
 from zvcore.stores.remote import RemoteStore
 
@@ -185,6 +185,29 @@ def test_what_many_chunks_take_is_told_without_asking_for_each(s3: S3, url: str,
     proxy.forget()
     assert zvcore.verify(url, storage_options=s3.options).ok
     assert len(proxy.seen("HEAD")) < 40
+
+
+def test_a_copy_asks_for_nothing_that_a_list_tells(s3: S3, url: str, proxy: Proxy, tmp_path: Path) -> None:
+    here = LocalStore(tmp_path / "a")
+    for number in range(60):
+        here.put(f"a/{number}", bytes([number]) * (number + 1))
+    options = {"storage_options": s3.options}
+
+    def heads(report: zvcore.Report) -> tuple[int, int]:
+        found = len(proxy.seen("HEAD"))
+        proxy.forget()
+        return report.counts.get("objects copied", 0), found
+
+    copied, asked = heads(zvcore.copy(tmp_path / "a", url, **options))
+    assert copied == 60 and asked < 2.2 * 60  # is it there? did it arrive?
+    copied, asked = heads(zvcore.sync(tmp_path / "a", url, **options))
+    assert copied == 0 and asked < 10
+    copied, asked = heads(zvcore.copy(url, tmp_path / "b", **options))
+    assert copied == 60 and asked < 10
+    here.put("a/7", b"of eight")
+    copied, asked = heads(zvcore.sync(tmp_path / "a", url, **options))
+    assert copied == 1 and asked < 10
+    assert open_store(url, "r", s3.options).get("a/7") == b"of eight"
 
 
 def test_large_objects_are_stored_in_parts_and_read_in_parts(s3: S3, url: str, proxy: Proxy) -> None:

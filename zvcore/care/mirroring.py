@@ -11,7 +11,7 @@ import errno
 import hashlib
 import os
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zvcore.care.document_order import DocumentOrder
 from zvcore.care.mirror_questions import CopyQuestion, SyncQuestion
@@ -20,6 +20,7 @@ from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotF
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
 from zvcore.signatures import asked_by
+from zvcore.stores.base import Facts
 from zvcore.stores.confined import ConfinedStore, Confinement
 from zvcore.stores.opening import ARCHIVE_ENDINGS, open_beside, open_store
 from zvcore.stores.others import unreadable_objects
@@ -27,17 +28,22 @@ from zvcore.stores.overlap import are_same, overlap
 from zvcore.stores.request_threads import side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from typing_extensions import Buffer
 
     from zvcore.care.mirror_questions import MirrorQuestion
     from zvcore.stores import Store
-    from zvcore.stores.base import Refused
+    from zvcore.stores.base import Refused, Snapshot
 
 __all__ = ["copy", "sync"]
 
 _BLOCK = 8 << 20
 _BATCH = 512
 _AT_ONCE = 16
+# What nobody asked for yet.
+_UNTOLD = Facts(-1, None)
+_Told: TypeAlias = "Facts | None"
 # After these, no other object can be written either.
 _NO_OBJECT_IS_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
@@ -180,7 +186,8 @@ class _Mirror:
     def _pass(self, report: Report, keys: Iterable[str], watch: Callable[[int], None]) -> None:
         pending, threads = iter(keys), self._asked.threads or _AT_ONCE
         while batch := [*islice(pending, _BATCH)]:
-            for key, (outcome, size) in zip(batch, side_by_side(self._one, batch, threads), strict=True):
+            told = zip(batch, _facts(self.source, batch), _facts(self.target, [*map(self._to, batch)]), strict=True)
+            for key, (outcome, size) in zip(batch, side_by_side(self._one, [*told], threads), strict=True):
                 if isinstance(outcome, ZvcoreError):
                     report.tell(Problem.of(outcome, key))
                     continue
@@ -189,10 +196,14 @@ class _Mirror:
                     report.count("bytes copied", size)
             watch(len(batch))
 
-    def _one(self, key: str) -> tuple[str | ZvcoreError, int]:
+    def _to(self, key: str) -> str:
+        return key if self.target.file is None else self.target.file
+
+    def _one(self, told: tuple[str, _Told, _Told]) -> tuple[str | ZvcoreError, int]:
         """(what was done, how many bytes)"""
+        key = told[0]
         try:
-            return self._mirrored(key)
+            return self._mirrored(*told)
         except ZvcoreError as error:
             error.key = error.key or key
             return error, 0
@@ -203,50 +214,57 @@ class _Mirror:
             refused.key = key
             return refused, 0
 
-    def _mirrored(self, key: str) -> tuple[str, int]:
-        to = key if self.target.file is None else self.target.file
-        size = self.source.size(key)
-        if size is None:
+    def _mirrored(self, key: str, here: _Told, there: _Told) -> tuple[str, int]:
+        to = self._to(key)
+        if here == _UNTOLD:
+            here = self.source.facts([key])[0]
+        if here is None:
             raise NotFoundError("it is gone, or a link to nothing", key=key)
         self._refuse_way_out(to)
-        there = self.target.size(to)
-        if there == size and self._is_same(key, to):
-            return "the same", size
+        if there == _UNTOLD:
+            there = self.target.facts([to])[0]
+        if there is not None and there.size == here.size and self._is_same(key, to, here, there):
+            return "the same", here.size
         if there is not None and not self._overwrite:
-            raise ConflictError("another object is there already", key=to, expected=size, found=there)
-        if not self._asked.dry_run:
-            self._copied(key, to, size)
-        return "copied", size
+            raise ConflictError("another object is there already", key=to, expected=here.size, found=there.size)
+        return "copied", here.size if self._asked.dry_run else self._copied(key, to)
 
-    def _copied(self, key: str, to: str, size: int) -> None:
-        stamp = self.source.stamp(key)
+    def _copied(self, key: str, to: str) -> int:
+        """How many bytes it has."""
+        first = self.source.snapshot(key, 0, _BLOCK)
+        if first is None:
+            raise NotFoundError("it is gone, or a link to nothing", key=key)
         digest = hashlib.md5(usedforsecurity=False)
-        if size <= _BLOCK:
-            data = self.source.get(key, 0, size, stamp=stamp)
-            if data is None or len(data) != size:
-                raise ConflictError("it changed while it was being copied", key=key)
-            digest.update(data)
-            self.target.put(to, data)
+        if first.size <= _BLOCK:
+            self._refuse_cut(key, first.data, first.size)
+            digest.update(first.data)
+            self.target.put(to, first.data)
         else:
-            self._copied_in_blocks(key, to, size, digest)
-        found = self.target.size(to)
-        if found != size:
-            raise CorruptDataError("the copy has another size", key=to, expected=size, found=found)
-        known = self.target.md5(to) if self._tells_md5 else None
-        if known is not None and known != digest.hexdigest():
+            self._copied_in_blocks(key, to, first, digest)
+        told = self.target.facts([to])[0]
+        if told is None or told.size != first.size:
+            found = None if told is None else told.size
+            raise CorruptDataError("the copy has another size", key=to, expected=first.size, found=found)
+        if self._tells_md5 and told.md5 not in (None, digest.hexdigest()):
             # Either damage, or no MD5 at all: reading it tells.
             self._refuse_difference(key, to)
             self._tells_md5 = False
         elif self._asked.verify:
             self._refuse_difference(key, to)
+        return first.size
 
-    def _copied_in_blocks(self, key: str, to: str, size: int, digest: Any) -> None:
-        stamp = self.source.stamp(key)
+    def _refuse_cut(self, key: str, data: Buffer | None, size: int) -> None:
+        if data is None or memoryview(data).nbytes != size:
+            raise ConflictError("it changed while it was being copied", key=key)
+
+    def _copied_in_blocks(self, key: str, to: str, first: Snapshot, digest: Any) -> None:
+        block: Buffer | None = first.data
         with self.target.writer(to) as writer:
-            for at in range(0, size, _BLOCK):
-                block = self.source.get(key, at, min(_BLOCK, size - at), stamp=stamp)
-                if block is None or len(block) != min(_BLOCK, size - at):
-                    raise ConflictError("it changed while it was being copied", key=key)
+            for at in range(0, first.size, _BLOCK):
+                if at:
+                    block = self.source.get(key, at, _BLOCK, stamp=first.stamp)
+                self._refuse_cut(key, block, min(_BLOCK, first.size - at))
+                assert block is not None
                 digest.update(block)
                 writer.write_at(at, block)
 
@@ -254,16 +272,15 @@ class _Mirror:
         if not self._has_same_bytes(key, to):
             raise CorruptDataError("the copy is not the same as the original", key=to)
 
-    def _is_same(self, key: str, to: str) -> bool:
+    def _is_same(self, key: str, to: str, here: Facts, there: Facts) -> bool:
         """Whether objects of the same size are the same."""
         if self._size_only:
             return True
-        there, here = self.target.md5(to), self.source.md5(key)
-        if there is not None and there == here:
+        if there.md5 is not None and there.md5 == here.md5:
             return True
-        if self._tells_md5 and there is not None and _md5(self.source, key) == there:
+        if self._tells_md5 and there.md5 is not None and _md5(self.source, key) == there.md5:
             return True
-        if self._tells_md5 and there is None and here is not None and _md5(self.target, to) == here:
+        if self._tells_md5 and there.md5 is None and here.md5 is not None and _md5(self.target, to) == here.md5:
             return True
         # What looks like an MD5 need not be one, so a difference is believed only of the bytes.
         return self._has_same_bytes(key, to)
@@ -322,6 +339,14 @@ class _Mirror:
             return False
         folder = os.path.join(self._local, os.fsencode(key.rpartition("/")[0])).rstrip(b"/")
         return os.path.realpath(folder) != folder
+
+
+def _facts(store: Store, keys: Sequence[str]) -> Sequence[_Told]:
+    """What is told of these objects together; where that fails, each is asked for on its own, and told of."""
+    try:
+        return store.facts(keys)
+    except (ZvcoreError, OSError):
+        return [_UNTOLD] * len(keys)
 
 
 def _md5(store: Store, key: str) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from zvcore.stores.others import Other
     from zvcore.stores.partial_writes import Unfinished
 
-__all__ = ["Refused", "Snapshot", "Stamp", "Store", "UnlistedError", "prefix_path"]
+__all__ = ["Facts", "Refused", "Snapshot", "Stamp", "Store", "UnlistedError", "prefix_path"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -50,6 +50,13 @@ class Snapshot(NamedTuple):
     data: bytes | memoryview
     size: int
     stamp: Stamp
+
+
+class Facts(NamedTuple):
+    """What a store tells of an object without reading it; `md5` is None where it does not tell that."""
+
+    size: int
+    md5: str | None
 
 
 class Store(ABC):
@@ -169,6 +176,15 @@ class Store(ABC):
     def md5(self, key: str) -> str | None:
         """The MD5 of an object, if the store tells it without reading the object; else None."""
         return None
+
+    def facts(self, keys: Iterable[str]) -> builtins.list[Facts | None]:
+        """Size and MD5 of each of these objects; None where there is none."""
+
+        def told(key: str) -> Facts | None:
+            size = self.size(key)
+            return None if size is None else Facts(size, self.md5(key))
+
+        return self.each(told, [*keys])
 
     def settled(self, stamp: Stamp) -> bool:
         """Whether every later change is sure to give another stamp than this one, so that a cache may rely on it.

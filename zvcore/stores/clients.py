@@ -117,9 +117,9 @@ class Client(ABC):
         """
         return self.list_dir(folder)[1][:most]
 
-    def sizes_after(self, path: str, folder: str, last: str, most: int) -> dict[str, int]:
-        """The sizes of objects below a folder whose paths come behind this one, in order, up to `last` or to about so
-        many; none, where the service cannot begin to list in the middle.
+    def listed_after(self, path: str, folder: str, last: str, most: int) -> dict[str, Version]:
+        """What a list tells of objects below a folder whose paths come behind this one, in order, up to `last` or to
+        about so many; nothing, where the service cannot begin to list in the middle.
         """
         return {}
 

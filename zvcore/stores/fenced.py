@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from zvcore.stores.base import Snapshot, Stamp, Store
+    from zvcore.stores.base import Facts, Snapshot, Stamp, Store
 
 __all__ = ["FencedStore", "without_credentials"]
 
@@ -128,6 +128,12 @@ class FencedStore(ReadOnlyStore):
     def md5(self, key: str) -> str | None:
         self._check(key)
         return self._store.md5(key)
+
+    def facts(self, keys: Iterable[str]) -> builtins.list[Facts | None]:
+        names = list(keys)
+        for key in names:
+            self._check(key)
+        return self._store.facts(names)
 
     def settled(self, stamp: Stamp) -> bool:
         return self._store.settled(stamp)

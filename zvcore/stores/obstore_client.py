@@ -459,18 +459,18 @@ class ObstoreClient(Client):
         # Such lists go down into folders, which may fill it.
         return found[:most] if found or len(page) < most else super().some(folder, most)
 
-    def sizes_after(self, path: str, folder: str, last: str, most: int) -> dict[str, int]:
+    def listed_after(self, path: str, folder: str, last: str, most: int) -> dict[str, Version]:
         if not isinstance(self._listing, _BEGIN_IN_THE_MIDDLE):
             return {}
         begin(folder)
-        found: dict[str, int] = {}
+        found: dict[str, Version] = {}
         try:
             pages = obstore.list(
                 self._listing, folder.rstrip("/") or None, offset=path, chunk_size=min(most, _LISTED_AT_ONCE)
             )
             for page in pages:
                 # What is empty may only mark a folder of this name, see `_objects`.
-                found.update((one["path"], one["size"]) for one in page if one["size"])
+                found.update((one["path"], self._version(one, "LIST")) for one in page if one["size"])
                 if len(found) >= most or page[-1]["path"] >= last:
                     break
         except FileNotFoundError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from zvcore.errors import CorruptDataError, InvalidKeyError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again, changed
-from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, prefix_path
+from zvcore.stores.base import Facts, Snapshot, Stamp, Store, as_parts, check_span, prefix_path
 from zvcore.stores.clients import ChangedError, Version
 from zvcore.stores.files import encode_key
 from zvcore.stores.ranges import coalesce
@@ -56,8 +56,8 @@ _SETTLED_AFTER = 2.0
 _MOST_SEEN = 4096
 _OBJECTS_AHEAD = 128
 _LISTED_AT_ONCE = 1000
-# For the sizes of as many objects a list is asked for, and for how many objects more than these at most.
-_SIZES_LISTED_FROM = 32
+# For what is told of as many objects a list is asked for, and for how many objects more than these at most.
+_FACTS_LISTED_FROM = 32
 _OTHERS_LISTED = 1000
 # How many of the folders around a store are known as such.
 _MOST_ABOVE = 8
@@ -374,31 +374,33 @@ class RemoteStore(Store):
         return None if version is None else version.size
 
     def sizes(self, keys: Iterable[str]) -> builtins.list[int | None]:
+        return [None if told is None else told.size for told in self.facts(keys)]
+
+    def facts(self, keys: Iterable[str]) -> builtins.list[Facts | None]:
         names = list(keys)
-        found = self._listed_sizes(names) if len(names) >= _SIZES_LISTED_FROM else {}
+        found = self._listed(names) if len(names) >= _FACTS_LISTED_FROM else {}
         # What a list does not have may be there nevertheless.
         missing = [name for name in names if name not in found]
-        found.update(zip(missing, self.each(self.size, missing), strict=True))
-        return [found[name] for name in names]
+        found.update(zip(missing, self.each(self._head, missing), strict=True))
+        return [_facts(found[name]) for name in names]
 
-    def _listed_sizes(self, keys: Sequence[str]) -> dict[str, int | None]:
-        """As many sizes as a list tells that is not much longer than the keys are many."""
+    def _listed(self, keys: Sequence[str]) -> dict[str, Version | None]:
+        """As many of these objects as a list tells of that is not much longer than they are many."""
         paths = {self._path(key): key for key in keys}
         first, last = min(paths), max(paths)
         folder = f"{posixpath.commonpath([posixpath.dirname(first), posixpath.dirname(last)])}/".lstrip("/")
         try:
-            sizes = self._client.sizes_after(first, folder, last, 2 * len(paths) + _OTHERS_LISTED)
+            found = self._client.listed_after(first, folder, last, 2 * len(paths) + _OTHERS_LISTED)
         except ZvcoreError:
             return {}  # who may not list may read
-        return {paths[path]: size for path, size in sizes.items() if path in paths}
+        return {paths[path]: version for path, version in found.items() if path in paths}
 
     def stamp(self, key: str) -> Stamp | None:
         return self._head(key)
 
     def md5(self, key: str) -> str | None:
-        version = self._head(key)
-        tag = "" if version is None or version.e_tag is None else version.e_tag.strip('"').lower()
-        return tag if len(tag) == 32 and not tag.strip("0123456789abcdef") else None
+        told = _facts(self._head(key))
+        return None if told is None else told.md5
 
     def _head(self, key: str) -> Version | None:
         path = self._path(key)
@@ -551,6 +553,13 @@ class RemoteStore(Store):
         view.largest = self.largest
         view.root = root
         return view
+
+
+def _facts(version: Version | None) -> Facts | None:
+    if version is None:
+        return None
+    tag = "" if version.e_tag is None else version.e_tag.strip('"').lower()
+    return Facts(version.size, tag if len(tag) == 32 and not tag.strip("0123456789abcdef") else None)
 
 
 def _rebuild(client: Client, root: str, prefix: str, place: Hashable, read_only: bool) -> RemoteStore:

@@ -114,8 +114,8 @@ class UnsignedFirst(Client):
     def some(self, folder: str, most: int) -> builtins.list[str]:
         return self._ask(lambda client: client.some(folder, most))
 
-    def sizes_after(self, path: str, folder: str, last: str, most: int) -> dict[str, int]:
-        return self._ask(lambda client: client.sizes_after(path, folder, last, most))
+    def listed_after(self, path: str, folder: str, last: str, most: int) -> dict[str, Version]:
+        return self._ask(lambda client: client.listed_after(path, folder, last, most))
 
 
 def _rebuild(make: Callable[..., Any], signs: bool) -> UnsignedFirst:
