@@ -20,7 +20,6 @@ from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotF
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
 from zvcore.signatures import asked_by
-from zvcore.stores.base import Facts
 from zvcore.stores.confined import ConfinedStore, Confinement
 from zvcore.stores.opening import ARCHIVE_ENDINGS, open_beside, open_store
 from zvcore.stores.others import unreadable_objects
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from zvcore.care.mirror_questions import MirrorQuestion
     from zvcore.stores import Store
-    from zvcore.stores.base import Refused, Snapshot
+    from zvcore.stores.base import Facts, Refused, Snapshot
 
 __all__ = ["copy", "sync"]
 
@@ -42,8 +41,8 @@ _BLOCK = 8 << 20
 _BATCH = 512
 _AT_ONCE = 16
 # What nobody asked for yet.
-_UNTOLD = Facts(-1, None)
-_Told: TypeAlias = "Facts | None"
+_UNTOLD = "untold"
+_Told: TypeAlias = "Facts | str | None"
 # After these, no other object can be written either.
 _NO_OBJECT_IS_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
@@ -216,12 +215,12 @@ class _Mirror:
 
     def _mirrored(self, key: str, here: _Told, there: _Told) -> tuple[str, int]:
         to = self._to(key)
-        if here == _UNTOLD:
+        if isinstance(here, str):
             here = self.source.facts([key])[0]
         if here is None:
             raise NotFoundError("it is gone, or a link to nothing", key=key)
         self._refuse_way_out(to)
-        if there == _UNTOLD:
+        if isinstance(there, str):
             there = self.target.facts([to])[0]
         if there is not None and there.size == here.size and self._is_same(key, to, here, there):
             return "the same", here.size
