@@ -14,7 +14,7 @@ import pytest
 import zvcore
 from tests.stores.servers import PATIENCE
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, StoreError, ZvcoreError
-from zvcore.stores import LocalStore, MemoryStore, open_store
+from zvcore.stores import MemoryStore, open_store
 from zvcore.stores.indexes import index_cache
 from zvcore.stores.remote import RemoteStore
 
@@ -151,63 +151,6 @@ def test_near_ranges_come_together(s3: S3, url: str, proxy: Proxy) -> None:
     proxy.forget()
     assert store.get_ranges("x", ranges) == parts
     assert [one.range for one in proxy.requests] == ["0-900099"]
-
-
-@pytest.mark.parametrize("may_list", [True, False])
-def test_the_sizes_of_many_objects_come_from_a_list(s3: S3, url: str, proxy: Proxy, may_list: bool) -> None:
-    store = open_store(url, "w", s3.options)
-    sizes = {f"a/{number // 10}/{number}": number for number in range(1, 60)}
-    for key, size in sizes.items():
-        store.put(key, bytes(size))
-    store.put("a/0/empty", b"")
-    store.put("a/0", b"like a folder")
-    proxy.forget()
-    if not may_list:
-        proxy.spoil = lambda request: 403 if "list-type" in request.path else None
-    wanted = [*sizes, "a/0/empty", "a/0", "a/none"]
-    assert store.sizes(wanted) == [*sizes.values(), 0, 13, None]
-    assert (len(proxy.seen("HEAD")) < 10) == may_list
-    proxy.forget()
-    assert store.sizes(["a/0/1", "a/0/2"]) == [1, 2]
-    assert not proxy.seen("GET")
-
-
-@pytest.mark.parametrize("kind", ["zarr3", "n5", "precomputed"])
-def test_what_many_chunks_take_is_told_without_asking_for_each(s3: S3, url: str, proxy: Proxy, kind: str) -> None:
-    format, options = FORMATS[kind]
-    small = {**options, "chunks": (5, 6, 8), "shape": SHAPE, "dtype": np.uint16}
-    array = zvcore.create(url, format=format, storage_options=s3.options, **small)
-    array[...] = values().reshape(array.shape)
-    proxy.forget()
-    info = zvcore.inspect(url, storage_options=s3.options)
-    assert str(8 * 6 * 4) in repr(info)
-    assert len(proxy.seen("HEAD")) < 40
-    proxy.forget()
-    assert zvcore.verify(url, storage_options=s3.options).ok
-    assert len(proxy.seen("HEAD")) < 40
-
-
-def test_a_copy_asks_for_nothing_that_a_list_tells(s3: S3, url: str, proxy: Proxy, tmp_path: Path) -> None:
-    here = LocalStore(tmp_path / "a")
-    for number in range(60):
-        here.put(f"a/{number}", bytes([number]) * (number + 1))
-    options = {"storage_options": s3.options}
-
-    def heads(report: zvcore.Report) -> tuple[int, int]:
-        found = len(proxy.seen("HEAD"))
-        proxy.forget()
-        return report.counts.get("objects copied", 0), found
-
-    copied, asked = heads(zvcore.copy(tmp_path / "a", url, **options))
-    assert copied == 60 and asked < 2.2 * 60  # is it there? did it arrive?
-    copied, asked = heads(zvcore.sync(tmp_path / "a", url, **options))
-    assert copied == 0 and asked < 10
-    copied, asked = heads(zvcore.copy(url, tmp_path / "b", **options))
-    assert copied == 60 and asked < 10
-    here.put("a/7", b"of eight")
-    copied, asked = heads(zvcore.sync(tmp_path / "a", url, **options))
-    assert copied == 1 and asked < 10
-    assert open_store(url, "r", s3.options).get("a/7") == b"of eight"
 
 
 def test_large_objects_are_stored_in_parts_and_read_in_parts(s3: S3, url: str, proxy: Proxy) -> None:

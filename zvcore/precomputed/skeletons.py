@@ -25,7 +25,7 @@ from zvcore.stores.sole import sole_writer
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
 
@@ -281,31 +281,27 @@ def _write(
 ) -> int:
     info_bytes(document)  # what it cannot say is refused before anything is replaced
     with sole_writer(store):
-        return _write_alone(store, spec, encoded, document, overwrite)
-
-
-def _write_alone(
-    store: Store,
-    spec: ShardingSpec | None,
-    encoded: Iterable[tuple[int, bytes]],
-    document: dict[str, Any],
-    overwrite: bool,
-) -> int:
-    replacing = Replacing(store, "skeletons", overwrite)
-    if spec is not None:
-        count = write_set(store, spec, encoded, overwrite, partial(replacing.begin, document))
-        new = names_of_shards(store, spec)
-    else:
-        files, new, there = SegmentFiles(store), set(), names_there(store)
-        try:
-            with taken_first(store, ((id, (data,)) for id, data in encoded), 1, wait=bool(there)) as values:
-                for id, (data,) in values:
-                    replacing.begin(document)
-                    files.put(id, data)
-                    new.add(files.key(id))
-        except BaseException:
-            take_back(store, new, there)
-            raise
-        count = len(new)
-    replacing.end(document, new)
+        replacing = Replacing(store, "skeletons", overwrite)
+        if spec is not None:
+            count = write_set(store, spec, encoded, overwrite, partial(replacing.begin, document))
+            new = names_of_shards(store, spec)
+        else:
+            new = _write_files(store, encoded, partial(replacing.begin, document))
+            count = len(new)
+        replacing.end(document, new)
     return count
+
+
+def _write_files(store: Store, encoded: Iterable[tuple[int, bytes]], begin: Callable[[], None]) -> set[str]:
+    """A file for each skeleton: their names. `begin` is called before each."""
+    files, new, there = SegmentFiles(store), set(), names_there(store)
+    try:
+        with taken_first(store, ((id, (data,)) for id, data in encoded), 1, wait=bool(there)) as values:
+            for id, (data,) in values:
+                begin()
+                files.put(id, data)
+                new.add(files.key(id))
+    except BaseException:
+        take_back(store, new, there)
+        raise
+    return new
