@@ -119,11 +119,10 @@ class ChunkChecker(ObjectChecker):
     def _fetched(self, sources: Sources, positions: Ints) -> list[tuple[int, ZvcoreError]]:
         count = len(positions)
         if self.fast:
-            self._sized(sources, count)
             if self.proof is not None:
                 size = np.full(count, self.nbytes, np.uint64) if self.fixed and self.nbytes is not None else None
                 return self._got(sources, self.proof, size, positions)
-            return []
+            return self._wrong_sizes(sources, count)
         expected = None if self.nbytes is None else np.full(count, self.nbytes, np.uint64)
         return self._got(sources, self.chain, expected, positions)
 
@@ -153,21 +152,22 @@ class ChunkChecker(ObjectChecker):
             if error is not None:
                 yield row, error
 
-    def _sized(self, sources: Sources, count: int) -> None:
-        """Sizes that are known before anything is decoded."""
+    def _wrong_sizes(self, sources: Sources, count: int) -> list[tuple[int, ZvcoreError]]:
+        """Chunks whose size is known before anything is decoded, and is another."""
         if len(self.chain.codecs) or self.nbytes is None:
-            return
-        wanted = self.nbytes
-        for row in range(count):
-            if sources.blobs is not None:
-                blob = sources.blobs[row]
-                size = None if blob is None else len(blob)
-            elif sources.length is not None:
-                size = int(sources.length[row])
-            else:
-                size = self.store.size(sources.keys[row])
-            if size is not None and size != wanted:
-                raise WrongSizeError("the chunk has the wrong size", expected=f"{wanted} bytes", found=size)
+            return []
+        sizes: Sequence[int | None]
+        if sources.blobs is not None:
+            sizes = [None if blob is None else len(blob) for blob in sources.blobs]
+        elif sources.length is not None:
+            sizes = sources.length.tolist()
+        else:
+            sizes = self.store.sizes(sources.keys)
+        return [
+            (row, WrongSizeError("the chunk has the wrong size", expected=f"{self.nbytes} bytes", found=size))
+            for row, size in enumerate(sizes)
+            if size is not None and size != self.nbytes
+        ]
 
     def _tell(self, error: ZvcoreError, sources: Sources, row: int, position: Ints, key: str) -> Problem:
         if sources.offset is not None and sources.length is not None:

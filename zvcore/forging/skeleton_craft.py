@@ -11,6 +11,7 @@ import numpy as np
 from zvcore.forging.craft import Craft
 from zvcore.forging.spool import Piece, damaged
 from zvcore.precomputed.objects import SegmentFiles
+from zvcore.precomputed.set_files import put_objects
 from zvcore.precomputed.shard_writer import write_into_shards
 from zvcore.precomputed.skeletons import Skeleton, skeleton_document
 from zvcore.precomputed.swc import SWC_ATTRIBUTES
@@ -104,8 +105,7 @@ class SkeletonCraft(Craft[Skeleton]):
             write_into_shards(store, spec, encoded)
             return
         files = SegmentFiles(store)
-        for id, data in encoded:
-            files.put(id, data)
+        put_objects(store, (((files.key(id), data),) for id, data in encoded))
 
     def document(self, spec: ShardingSpec | None) -> dict[str, Any]:
         return skeleton_document(SWC_ATTRIBUTES, spec)

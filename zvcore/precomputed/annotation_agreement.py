@@ -13,6 +13,7 @@ from zvcore.precomputed.annotation_records import RecordForm, Records
 from zvcore.precomputed.annotation_values import IndexValues, readable
 from zvcore.precomputed.part import Part
 from zvcore.precomputed.ragged import Ragged
+from zvcore.precomputed.set_files import put_objects
 from zvcore.precomputed.shard_check import MOST_TOLD
 from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.report import What
@@ -134,8 +135,7 @@ class LostAnnotations(Part):
         if sharding is not None:
             ShardedStore(folder, sharding, "r+", threads=self.threads).update(pairs)
         else:
-            for id, data in pairs:
-                folder.put(str(id), data)
+            put_objects(folder, (((str(id), data),) for id, data in pairs))
         report.count("annotations put back", len(pairs))
 
     def _gather(self, index: Index, lost: dict[int, _Lost]) -> None:

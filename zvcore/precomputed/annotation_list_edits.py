@@ -12,6 +12,7 @@ from zvcore.precomputed.annotation_lists import whole_lists
 from zvcore.precomputed.annotation_records import Listed, Records, encode_lists
 from zvcore.precomputed.entries import Entries, nothing_before
 from zvcore.precomputed.external_sort import ExternalSort
+from zvcore.precomputed.set_files import put_objects
 from zvcore.precomputed.shard_reader import group_starts
 from zvcore.precomputed.sharded_store import ShardedStore
 
@@ -99,12 +100,8 @@ class ListEdits:
             ShardedStore(self.store, spec, "r+", threads=self.values.threads).update(lists)
             return
         keys = self.values.keys_of(np.array([number for number, _ in lists], np.uint64))
-        for key, (_, data) in zip(keys, lists, strict=True):
-            name = self.values.name(key)
-            self.store.put(name, data)
-            if self.store.of_files:
-                # Readers that look for it would prefer it to the new one.
-                self.store.delete(f"{name}.gz")
+        names = map(self.values.name, keys)
+        put_objects(self.store, (((name, data),) for name, (_, data) in zip(names, lists, strict=True)))
 
     def _rewritten(self) -> Iterator[tuple[U64, Records]]:
         """(numbers, lists) of all lists that are to be changed."""

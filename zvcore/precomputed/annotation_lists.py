@@ -13,6 +13,7 @@ from zvcore.engine import encode_many
 from zvcore.precomputed.annotation_records import Records, encode_lists
 from zvcore.precomputed.entries import Entries, join, nothing_before
 from zvcore.precomputed.external_sort import ExternalSort
+from zvcore.precomputed.set_files import put_objects
 from zvcore.precomputed.shard_reader import ShardReader, group_starts
 from zvcore.precomputed.shard_writer import at_level, write_shards
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from zvcore.precomputed.annotation_info import Index
+    from zvcore.precomputed.set_files import Files
     from zvcore.stores import Store
 
 __all__ = ["IndexWriter", "whole_lists"]
@@ -94,6 +96,9 @@ class IndexWriter:
         if self.spec is not None:
             write_shards(self.store, ShardReader(self.store, self.spec), pieces, self.threads)
             return
+        put_objects(self.store, self._files(pieces))
+
+    def _files(self, pieces: Iterable[Entries]) -> Iterator[Files]:
         last = None
         for entries in pieces:
             data = memoryview(entries.data)
@@ -102,7 +107,7 @@ class IndexWriter:
                 if key == last:
                     raise ValueError(f"id {key} is given more than once")
                 last = key
-                self.store.put(self.name(key), data[at : at + size])
+                yield ((self.name(key), data[at : at + size]),)
                 at += size
 
 

@@ -104,13 +104,16 @@ class ChunkFiles(FilePart):
                     wrong[row] = NotFoundError("the file was removed meanwhile", key=keys[first + row])
             return [(first + row, wrong[row]) for row in sorted(wrong)]
 
-        def measure(first: int, last: int) -> None:
+        def measure(first: int, last: int) -> list[tuple[int, ZvcoreError]]:
             """The sizes of uncompressed files are known."""
-            for row in range(first, last):
-                plain = not self.layout.chains[0 if chain is None else int(chain[row])].codecs
-                size = self.store.size(keys[row]) if plain else None
-                if size is not None and size != nbytes[row]:
-                    raise WrongSizeError("the file has the wrong size", expected=f"{nbytes[row]} bytes", found=size)
+            chains = self.layout.chains
+            plain = [row for row in range(first, last) if not chains[0 if chain is None else int(chain[row])].codecs]
+            sizes = self.store.sizes(keys[row] for row in plain)
+            return [
+                (row, WrongSizeError("the file has the wrong size", expected=f"{nbytes[row]} bytes", found=size))
+                for row, size in zip(plain, sizes, strict=True)
+                if size is not None and size != nbytes[row]
+            ]
 
         for first, last in pieces_of(nbytes, _BYTES_AT_ONCE):
             for row, error in first_bad(measure if fast else decode, first, last):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,12 +90,15 @@ class ManifestJudge(Judge):
                 found=start - file.base,
             )  # fmt: skip
         check_numbers(manifest)
-        at = start - wanted
-        for lod, level in enumerate(manifest.levels if self.decodes else ()):
-            size = int(level.sizes.sum(dtype=np.uint64))
-            data = self.reader.store.get(file.data_key, at, size, stamp=file.stamp)
-            if data is None or len(data) != size:
-                raise ConflictError("the object changed while it was being read", key=file.data_key)
-            check_fragments(manifest, lod, bytes(data), self.bits)
-            at += size
+        if self.decodes and manifest.levels:
+            self._check_levels(manifest, file, start - wanted)
         self.odd += [Problem(file.data_key, text, id, fatal=False) for text in oddities(manifest)]
+
+    def _check_levels(self, manifest: Manifest, file: ShardFile, begin: int) -> None:
+        """Decode the fragments, which lie one level behind the other from `begin` on."""
+        ends = np.cumsum([level.sizes.sum(dtype=np.uint64) for level in manifest.levels], dtype=np.uint64).tolist()
+        data = self.reader.store.get(file.data_key, begin, ends[-1], stamp=file.stamp)
+        if data is None or len(data) != ends[-1]:
+            raise ConflictError("the object changed while it was being read", key=file.data_key)
+        for lod, (first, last) in enumerate(itertools.pairwise([0, *ends])):
+            check_fragments(manifest, lod, bytes(data[first:last]), self.bits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zvcore.care.refusals import refusal
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.exchange.line_positions import count_nowhere, nowhere
 from zvcore.precomputed.content_encoding import begins_packed, stored_file
@@ -28,7 +29,7 @@ class LegacyMeshFiles(FilePart):
     """
 
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
-        meshes = fragments = 0
+        meshes = 0
         # A fragment that several manifests name is checked once.
         seen: set[str] = set()
 
@@ -36,18 +37,18 @@ class LegacyMeshFiles(FilePart):
             manifest, name = item
             return self._fragment(manifest, f"{self.prefix}{name}", fast)
 
-        for name in self._manifests(only):
-            meshes += 1
-            try:
-                named = self._named(f"{self.prefix}{name}")
-            except ZvcoreError as error:
-                report.tell(Problem.of(error))
+        def fresh() -> Iterator[tuple[str, str]]:
+            nonlocal meshes
+            for manifest, named, problem in self._of_each(self._named, self._manifests(only)):
+                meshes += 1
                 report.looked_at()
-                continue
-            fresh = [one for one in dict.fromkeys(named) if one not in seen]
-            seen.update(fresh)
-            report.looked_at()
-            fragments += self.look_at_each(((f"{self.prefix}{name}", one) for one in fresh), look, report)
+                if problem is not None:
+                    report.tell(problem)
+                new = [name for name in dict.fromkeys(named) if name not in seen]
+                seen.update(new)
+                yield from ((manifest, name) for name in new)
+
+        fragments = self.look_at_each(fresh(), look, report)
         for name in only or ():
             if MANIFEST_NAME.fullmatch(name) is None:
                 fragments += self.look_at_each([("", name.removesuffix(".gz"))], look, report)
@@ -70,12 +71,16 @@ class LegacyMeshFiles(FilePart):
                 if plain == name or not self.store.exists(f"{self.prefix}{plain}"):
                     yield plain
 
-    def _named(self, key: str) -> tuple[str, ...]:
-        """The fragments that a manifest names."""
-        data = stored_file(self.store, key)
-        if data is None:
-            raise NotFoundError("the manifest was removed meanwhile", key=key)
-        return fragment_names(data, key)
+    def _named(self, name: str) -> tuple[str, tuple[str, ...], Problem | None]:
+        """(key, fragments, what is wrong) of a manifest."""
+        key = f"{self.prefix}{name}"
+        try:
+            data = stored_file(self.store, key)
+            if data is None:
+                raise NotFoundError("the manifest was removed meanwhile", key=key)
+            return key, fragment_names(data, key), None
+        except (ZvcoreError, OSError) as error:
+            return key, (), Problem.of(refusal(error, self.store.root))
 
     def _fragment(self, manifest: str, key: str, fast: bool) -> list[Problem]:
         """Check the bytes of a fragment: vertices of three floats each, then triangles of three vertex numbers each."""

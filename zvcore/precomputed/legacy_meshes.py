@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -16,21 +17,24 @@ from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOn
 from zvcore.precomputed.content_encoding import stored_file
 from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
 from zvcore.precomputed.metadata import read_info
+from zvcore.precomputed.set_files import delete_files, put_objects
+from zvcore.precomputed.set_views import ItemsAhead, ValuesAhead
 from zvcore.precomputed.surfaces import Surface, as_surface, joined, merged
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator
+    from collections.abc import ItemsView, Iterable, Iterator, ValuesView
 
     import numpy.typing as npt
 
     from zvcore.format import Node
+    from zvcore.precomputed.set_files import Files
     from zvcore.stores import Store
 
 __all__ = [
     "LEGACY_TYPE", "MANIFEST_NAME", "LegacyMeshes", "check_size", "encode_fragment", "fragment_names",
-    "legacy_document", "parse_fragment", "put_legacy_mesh",
+    "legacy_document", "legacy_files", "parse_fragment",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -96,17 +100,11 @@ def legacy_document(attrs: Mapping[str, Any] | None = None) -> dict[str, Any]:
     return {"@type": LEGACY_TYPE, **(attrs or {})}
 
 
-def put_legacy_mesh(store: Store, id: int, data: bytes) -> set[str]:
-    """Write a mesh of one fragment, which is encoded already; the names of its files."""
+def legacy_files(id: int, data: bytes) -> Files:
+    """The files of a mesh of one fragment, which is encoded already."""
     manifest, fragment = f"{id}:0", f"{id}:0:0"
     # The manifest last: a reader that finds it also finds its fragment.
-    stored = {fragment: data, manifest: documents.encode({"fragments": [fragment]})}
-    for name, data in stored.items():
-        store.put(name, data)
-        if store.of_files:
-            # Readers that look for it would prefer it to the new one.
-            store.delete(f"{name}{_GZIP}")
-    return set(stored)
+    return (fragment, data), (manifest, documents.encode({"fragments": [fragment]}))
 
 
 class LegacyMeshes(Mapping[int, Surface]):
@@ -159,7 +157,8 @@ class LegacyMeshes(Mapping[int, Surface]):
         manifest = stored_file(self.store, name)
         if manifest is None:
             return default
-        pieces = [self.fragment(one, name) for one in dict.fromkeys(fragment_names(manifest, name))]
+        named = [*dict.fromkeys(fragment_names(manifest, name))]
+        pieces = self.store.each(lambda one: self.fragment(one, name), named)
         return pieces[0] if len(pieces) == 1 else merged(joined(pieces))
 
     def fragment(self, name: str, manifest: str) -> Surface:
@@ -171,7 +170,8 @@ class LegacyMeshes(Mapping[int, Surface]):
 
     def get_many(self, ids: Ids) -> dict[int, Surface]:
         """The meshes of these segments; those that are missing are left out."""
-        found = ((id, self.get(id)) for id in as_ids(ids).tolist())
+        wanted = as_ids(ids).tolist()
+        found = zip(wanted, self.store.each(self.get, wanted), strict=True)
         return {id: mesh for id, mesh in found if mesh is not None}
 
     def ids(self) -> npt.NDArray[np.uint64]:
@@ -188,18 +188,17 @@ class LegacyMeshes(Mapping[int, Surface]):
         """Add meshes or replace them, each in one fragment."""
         if self.mode == "r":
             raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
-        for id, mesh in meshes.items() if isinstance(meshes, Mapping) else meshes:
-            put_legacy_mesh(self.store, as_id(id), encode_fragment(as_surface(mesh.vertices, mesh.faces)))
+        pairs = meshes.items() if isinstance(meshes, Mapping) else meshes
+        encoded = ((as_id(id), encode_fragment(as_surface(mesh.vertices, mesh.faces))) for id, mesh in pairs)
+        put_objects(self.store, starmap(legacy_files, encoded))
 
     def delete(self, ids: Ids) -> None:
         """Take meshes out; their fragments, which other meshes may name too, stay unless they are named as ours are."""
         if self.mode == "r":
             raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
-        for id in as_ids(ids).tolist():
-            for name in (f"{id}:0", f"{id}:0:0"):
-                self.store.delete(name)
-                if self.store.of_files:
-                    self.store.delete(f"{name}{_GZIP}")
+        numbers = as_ids(ids).tolist()
+        delete_files(self.store, [f"{id}:0" for id in numbers])
+        delete_files(self.store, [f"{id}:0:0" for id in numbers])
 
     def __contains__(self, id: object) -> bool:
         if not (isinstance(id, SupportsIndex) and 0 <= id.__index__() <= MAX_ID):
@@ -212,3 +211,9 @@ class LegacyMeshes(Mapping[int, Surface]):
 
     def __len__(self) -> int:
         return len(self.ids())
+
+    def items(self) -> ItemsView[int, Surface]:
+        return ItemsAhead(self)
+
+    def values(self) -> ValuesView[Surface]:
+        return ValuesAhead(self)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zvcore.choices import AUTO, Auto
 from zvcore.precomputed.ids import as_id
-from zvcore.precomputed.legacy_meshes import encode_fragment, legacy_document, put_legacy_mesh
+from zvcore.precomputed.legacy_meshes import encode_fragment, legacy_document, legacy_files
 from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.mesh_octree import encode_mesh
 from zvcore.precomputed.meshes import write_mesh_fragments
 from zvcore.precomputed.metadata import info_bytes
 from zvcore.precomputed.objects import IDENTITY
 from zvcore.precomputed.replacing import Replacing, names_there, take_back
+from zvcore.precomputed.set_files import put_objects
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.precomputed.simplifying import simplified
@@ -136,18 +138,15 @@ def _write_legacy_files(
     store: Store, surfaces: Iterable[tuple[int, list[Surface]]], document: dict[str, Any], overwrite: bool
 ) -> int:
     replacing, there = Replacing(store, "meshes", overwrite), names_there(store)
-    count = 0
     new: set[str] = set()
     encoded = ((id, (encode_fragment(levels[0]),)) for id, levels in surfaces)
     try:
         with taken_first(store, encoded, 1, wait=bool(there)) as values:
-            for id, (data,) in values:
-                replacing.begin(document)
-                new |= put_legacy_mesh(store, id, data)
-                count += 1
+            objects = (legacy_files(id, data) for id, (data,) in values)
+            put_objects(store, objects, new, partial(replacing.begin, document))
     except BaseException:
         take_back(store, new, there)
         raise
     # The document last: a reader that finds it finds all of them.
     replacing.end(document, new)
-    return count
+    return len(new) // 2

@@ -16,6 +16,7 @@ from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.metadata import info_bytes
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.replacing import Replacing, names_of_shards, names_there, take_back
+from zvcore.precomputed.set_files import put_objects
 from zvcore.precomputed.shard_writer import write_set
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.spooling import taken_first
@@ -199,8 +200,7 @@ class Meshes(SegmentMapping[Mesh]):
         """Take meshes out; ids that have none are passed over."""
         numbers = self._objects.delete(ids)
         if self._objects.shards is None:
-            for id in numbers:
-                self._data.delete(id)
+            self._data.delete(numbers)
 
 
 def mesh_document(
@@ -276,7 +276,7 @@ def write_mesh_files(
 
     there  what was there before, where all of a set is made: each id once, all are taken before any of what is there is
            replaced, and if that fails, what is new is removed
-    begin  is called before each pair is written
+    begin  is called before any is written
     """
     manifests, data = SegmentFiles(store, _MANIFEST_SUFFIX), SegmentFiles(store)
     names: set[str] = set()
@@ -284,13 +284,11 @@ def write_mesh_files(
         pairs: Iterable[tuple[int, Sequence[bytes]]] = ((as_id(id), both) for id, *both in stored)
         whole = nullcontext(pairs) if there is None else taken_first(store, pairs, 2, wait=bool(there))
         with whole as values:
-            for id, (manifest, fragments) in values:
-                if begin is not None:
-                    begin()
-                # The manifest last: a reader that finds it also finds its fragments.
-                for files, content in ((data, fragments), (manifests, manifest)):
-                    files.put(id, content)
-                    names.add(files.key(id))
+            # The manifest last: a reader that finds it also finds its fragments.
+            objects = (
+                ((data.key(id), fragments), (manifests.key(id), manifest)) for id, (manifest, fragments) in values
+            )
+            put_objects(store, objects, names, begin)
     except BaseException:
         if there is not None:
             take_back(store, names, there)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -12,10 +12,14 @@ from zvcore.errors import CorruptDataError, NotFoundError, ReadOnlyError
 from zvcore.precomputed.content_encoding import stored_file
 from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
 from zvcore.precomputed.metadata import read_info
+from zvcore.precomputed.set_files import delete_files
+from zvcore.precomputed.set_views import ItemsAhead, ValuesAhead
 from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.precomputed.sharding_spec import ShardingSpec
 
 if TYPE_CHECKING:
+    from collections.abc import ItemsView, Iterable, ValuesView
+
     import numpy.typing as npt
 
     from zvcore.format import Node
@@ -48,16 +52,8 @@ class SegmentFiles:
     def get(self, id: SupportsIndex) -> bytes | None:
         return stored_file(self.store, self.key(id))
 
-    def put(self, id: SupportsIndex, data: Any) -> None:
-        self.store.put(self.key(id), data)
-        if self.store.of_files:
-            # Readers that look for it would prefer it to the new one.
-            self.store.delete(f"{self.key(id)}.gz")
-
-    def delete(self, id: SupportsIndex) -> None:
-        self.store.delete(self.key(id))
-        if self.store.of_files:
-            self.store.delete(f"{self.key(id)}.gz")
+    def delete(self, ids: Iterable[SupportsIndex]) -> None:
+        delete_files(self.store, map(self.key, ids))
 
     def ids(self) -> npt.NDArray[np.uint64]:
         found = set()
@@ -93,7 +89,8 @@ class SegmentObjects:
     def get_many(self, ids: Ids) -> dict[int, bytes]:
         if self.shards is not None:
             return self.shards.get_many(ids)
-        found = ((id, self.files.get(id)) for id in as_ids(ids).tolist())
+        wanted = as_ids(ids).tolist()
+        found = zip(wanted, self.store.each(self.files.get, wanted), strict=True)
         return {id: data for id, data in found if data is not None}
 
     def ids(self) -> npt.NDArray[np.uint64]:
@@ -110,8 +107,7 @@ class SegmentObjects:
         if self.shards is not None:
             self.shards.delete(numbers)
         else:
-            for id in numbers:
-                self.files.delete(id)
+            self.files.delete(numbers)
         return numbers
 
     def refuse_if_read_only(self) -> None:
@@ -181,3 +177,9 @@ class SegmentMapping(Mapping[int, T]):
 
     def __len__(self) -> int:
         return len(self.ids())
+
+    def items(self) -> ItemsView[int, T]:
+        return ItemsAhead(self)
+
+    def values(self) -> ValuesView[T]:
+        return ValuesAhead(self)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from zvcore.care.refusals import refusal
+from zvcore.care.together import look_together
 from zvcore.engine import default_thread_count
 from zvcore.errors import ZvcoreError
 from zvcore.report import Problem, What
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["FilePart", "Part"]
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 # Files that are on their way at once, for each thread.
 _AHEAD = 64
+# What one of them takes, decoded, unless it is a very large one.
+_USUAL_BYTES = 8 << 20
 
 
 class Part(ABC):
@@ -100,6 +104,7 @@ class FilePart(Part):
         """Call `look` for each, on several threads, and report its errors and what it returns. How many there were.
 
         All that is counted, items as well as problems as they are told, is for the one thread that hands them out.
+        Where looking means to wait for a network, more of them wait at once than there are threads.
         """
 
         def problems_of(item: T) -> Iterable[Problem]:
@@ -108,13 +113,20 @@ class FilePart(Part):
             except (ZvcoreError, OSError) as error:
                 return [Problem.of(refusal(error, self.store.root))]
 
-        threads = self.threads or default_thread_count()
         seen = 0
+        for problems in self._of_each(problems_of, items):
+            seen += 1
+            report.looked_at()
+            report.tell(*problems)
+        return seen
+
+    def _of_each(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """What a function gives for each of these, in their order."""
+        if self.store.parts_ahead():
+            yield from look_together(self.store, items, function, _USUAL_BYTES)
+            return
+        threads = self.threads or default_thread_count()
         with ThreadPoolExecutor(threads) as pool:
             waiting = iter(items)
             while batch := list(itertools.islice(waiting, _AHEAD * threads)):
-                seen += len(batch)
-                for problems in pool.map(problems_of, batch):
-                    report.looked_at()
-                    report.tell(*problems)
-        return seen
+                yield from pool.map(function, batch)

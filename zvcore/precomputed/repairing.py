@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from zvcore.care.together import look_together
 from zvcore.errors import ConflictError
 from zvcore.precomputed.entries import Entries
 from zvcore.precomputed.external_sort import pieces_of
-from zvcore.precomputed.shard_check import MOST_TOLD, Examination, dead_bytes, examine
+from zvcore.precomputed.shard_check import BATCH_BYTES, MOST_TOLD, Examination, dead_bytes, examine
 from zvcore.precomputed.shard_reader import steadily
 from zvcore.precomputed.shard_update import gaps_between, replace_shard
 
@@ -65,8 +66,11 @@ def examinations(
     reader: ShardReader, judge: Judge, fast: bool = False, shards: Sequence[int] | None = None
 ) -> Iterator[Examination]:
     """Each shard file in turn, or those that are named."""
-    for shard in reader.shards() if shards is None else shards:
-        yield steadily(partial(examine, reader, shard, judge, fast=fast), reader.key(shard))
+
+    def examined(shard: int) -> Examination:
+        return steadily(lambda: examine(reader, shard, judge.alone(), fast=fast), reader.key(shard))
+
+    yield from look_together(reader.store, reader.shards() if shards is None else shards, examined, BATCH_BYTES)
 
 
 def repair_shards(

@@ -112,8 +112,9 @@ def names_of_shards(store: Store, spec: ShardingSpec) -> set[str]:
 
 def _remove_files(store: Store, names: Iterable[str]) -> None:
     """Remove files of a set that is no longer wanted."""
-    for name in sorted(names):
-        store.delete(name)
+    wanted = sorted(names)
+    store.each(store.delete, wanted)
+    for name in wanted:
         index_cache().invalidate(store, name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from zvcore.precomputed.entries import U64
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
 
-__all__ = ["MOST_TOLD", "Examination", "Judge", "dead_bytes", "examine", "shard_map"]
+__all__ = ["BATCH_BYTES", "MOST_TOLD", "Examination", "Judge", "dead_bytes", "examine", "shard_map"]
 
-_BATCH_BYTES = 32 << 20
+# What values that are decoded together may take.
+BATCH_BYTES = 32 << 20
 _USUAL_RATIO = 4
 # How many values of one file are named with the same fault.
 MOST_TOLD = 1 << 14
@@ -45,6 +47,12 @@ class Judge:
         self.threads = threads
         # What `look` found odd, until it is reported.
         self.odd: list[Problem] = []
+
+    def alone(self) -> Judge:
+        """One like this, for a single look at a shard: what others find odd meanwhile is none of its business."""
+        one = copy(self)
+        one.odd = []
+        return one
 
     def chains(self) -> tuple[CodecChain, ...]:
         return (self.reader.data_chain,)
@@ -83,7 +91,7 @@ class Judge:
 
         # What a batch takes once it is decoded, as far as that is known.
         weights = np.maximum(sizes, expected) if expected is not None else sizes * np.uint64(_USUAL_RATIO)
-        for first, last in pieces_of(weights, _BATCH_BYTES):
+        for first, last in pieces_of(weights, BATCH_BYTES):
             yield from first_bad(decode, first, last)
 
     def _fetch(

@@ -15,6 +15,7 @@ from zvcore.precomputed.ids import Ids, as_id
 from zvcore.precomputed.metadata import info_bytes
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.replacing import Replacing, names_of_shards, names_there, take_back
+from zvcore.precomputed.set_files import put_objects
 from zvcore.precomputed.shard_writer import write_set
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -217,8 +218,8 @@ class Skeletons(SegmentMapping[Skeleton]):
         if self._objects.shards is not None:
             self._objects.shards.update(encoded)
             return
-        for id, data in encoded:
-            self._objects.files.put(id, data)
+        files = self._objects.files
+        put_objects(self.store, (((files.key(id), data),) for id, data in encoded))
 
     def delete(self, ids: Ids) -> None:
         """Take skeletons out; ids that have none are passed over."""
@@ -293,14 +294,12 @@ def _write(
 
 
 def _write_files(store: Store, encoded: Iterable[tuple[int, bytes]], begin: Callable[[], None]) -> set[str]:
-    """A file for each skeleton: their names. `begin` is called before each."""
-    files, new, there = SegmentFiles(store), set(), names_there(store)
+    """A file for each skeleton: their names. `begin` is called before any is written."""
+    files, there = SegmentFiles(store), names_there(store)
+    new: set[str] = set()
     try:
         with taken_first(store, ((id, (data,)) for id, data in encoded), 1, wait=bool(there)) as values:
-            for id, (data,) in values:
-                begin()
-                files.put(id, data)
-                new.add(files.key(id))
+            put_objects(store, (((files.key(id), data),) for id, (data,) in values), new, begin)
     except BaseException:
         take_back(store, new, there)
         raise

@@ -55,17 +55,16 @@ def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> Shar
     """Check the index of a shard; None if there is no such object."""
     store, level = layout.store, layout.levels[0]
     form = level.form
-    stamp = store.stamp(key)
-    size = store.size(key)
-    if stamp is None or size is None:
+    end = store.snapshot(key, *form.span)
+    if end is None:
         return None
+    raw, size = end.data, end.size
     report = Report()
-    found = ShardExamination(key, size, stamp, report)
-    raw = store.get(key, *form.span, stamp=stamp)
+    found = ShardExamination(key, size, end.stamp, report)
     seen = None if form.proves_itself else unfinished_index(store, form, key)
     try:
         if seen is None:
-            offsets, lengths = form.read(b"" if raw is None else raw, size, key)
+            offsets, lengths = form.read(raw, size, key)
     except ZvcoreError as error:
         seen = unfinished_index(store, form, key)
         if seen is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ import numpy.typing as npt
 from zvcore.care.chunks import ChunkChecker, ObjectChecker
 from zvcore.care.ome import check_ome
 from zvcore.care.refusals import refusal
+from zvcore.care.together import look_together
 from zvcore.care.walking import NAMED, Grid, look_at_all, name_untold, stray_objects, tells_too_much
 from zvcore.documents.members import is_member_name
 from zvcore.engine import Keys
@@ -38,8 +41,7 @@ __all__ = ["Checker", "check_documents", "grid_of", "verify"]
 
 Ints = npt.NDArray[np.int64]
 
-# How many objects are looked at together, and what they may take once they are decoded.
-_OBJECTS = 1024
+# What chunks that are looked at together may take once they are decoded.
 _BYTES = 64 << 20
 # Where the documents of Zarr v2 lie beside those of v3.
 _OLD = {".zarray", ".zgroup", ".zattrs", ".zmetadata"}
@@ -218,12 +220,25 @@ class Checker(ChunkChecker):
         if not self.sharded:
             super().objects(batch)
             return
-        for key, position in batch:
-            try:
-                self.shard(key, position)
-            except OSError as error:
-                self.report.tell(Problem.of(refusal(error, self.store.root), key, position))
+        for part in look_together(self.store, batch, self._looked_at, min(_BYTES, self._shard_nbytes())):
+            self.report.extend(part)
             self.report.looked_at()
+
+    def _looked_at(self, entry: tuple[str, tuple[int, ...]]) -> Report:
+        """What is to be said of a shard, by itself: others are looked at meanwhile."""
+        key, position = entry
+        alone = copy(self)
+        alone.report = self.report.part()
+        try:
+            alone.shard(key, position)
+        except OSError as error:
+            alone.report.tell(Problem.of(refusal(error, self.store.root), key, position))
+        return alone.report
+
+    def _shard_nbytes(self) -> int:
+        """What the chunks of a shard take once they are decoded; of those without a size, as much as is ever held."""
+        inside = math.prod(math.prod(level.cells) for level in self.layout.levels)
+        return _BYTES if self.nbytes is None else inside * self.nbytes
 
     # --- shards
 

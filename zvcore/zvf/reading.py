@@ -14,13 +14,13 @@ import numpy.typing as npt
 from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
 from zvcore.kernels import fragments as kernel
 from zvcore.kernels import vlen
+from zvcore.zvf.attributes import AttributeForm
 from zvcore.zvf.fragments import decode_fragments
 from zvcore.zvf.objects import id_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from zvcore.zvf.attributes import AttributeForm
     from zvcore.zvf.cells import CellGrid, Cells
     from zvcore.zvf.manifests import ManifestCSR, ManifestTable
     from zvcore.zvf.vector_store import Level
@@ -120,11 +120,13 @@ def gather(
     chunks, cell = unique_cells(coords)
     cell = np.ascontiguousarray(cell)
     fragments = np.ascontiguousarray(fragments)
-    vertices = level.vertices.read(chunks)
-    indices = level.fragments.read(chunks)
-    columns, broken = _indices(level, chunks, indices)
-    form = level.vertex_form
-    rows = _row_counts(level.vertices, form, chunks, vertices)
+    # Both ways to the store at once, where they are long.
+    (grid, vertices), (index, indices) = level.store.each(
+        lambda name: _cells(level, name, chunks), ("vertices", "fragments")
+    )
+    columns, broken = _indices(index, chunks, indices)
+    form = AttributeForm.of_vertices(grid.node, level.ndim)
+    rows = _row_counts(grid, form, chunks, vertices)
     wanted = kernel.Gathering(cell, fragments, columns, rows)
     faulty = wanted.faulty
     if faulty >= 0:
@@ -135,31 +137,45 @@ def gather(
             raise broken[k]
         if vertices.absent[k]:
             raise CorruptDataError(f"fragment {fragments[faulty]}{whose} is in a chunk that is not stored",
-                                   key=level.vertices.path, chunk=chunk)  # fmt: skip
+                                   key=grid.path, chunk=chunk)  # fmt: skip
         here = int(columns[0][k + 1] - columns[0][k])
         if not 0 <= fragments[faulty] < here:
-            raise CorruptDataError(f"fragment {fragments[faulty]}{whose} does not exist", key=level.fragments.path,
+            raise CorruptDataError(f"fragment {fragments[faulty]}{whose} does not exist", key=index.path,
                                    chunk=chunk, expected=f"less than {here}", found=int(fragments[faulty]))  # fmt: skip
         raise CorruptDataError(f"fragment {fragments[faulty]}{whose} names rows that its chunk does not have",
-                               key=level.fragments.path, chunk=chunk, expected=f"less than {rows[k]}")  # fmt: skip
+                               key=index.path, chunk=chunk, expected=f"less than {rows[k]}")  # fmt: skip
     positions = _taken(wanted, vertices, form, threads)
     found = {}
-    for name in attributes:
-        grid, other = level.attribute_cells(name)
-        cells = grid.read(chunks)
+    for name, (grid, other, cells) in _attributes(level, attributes, chunks).items():
         _check_aligned(grid, other, chunks, cells, rows)
         found[name] = other.values(_taken(wanted, cells, other, threads))
     return Pieces(positions, wanted.sums, found)
 
 
-def _indices(level: Level, chunks: Ints, cells: Cells) -> tuple[Columns, dict[int, ZvcoreError]]:
+def _cells(level: Level, name: str, chunks: Ints) -> tuple[CellGrid, Cells]:
+    """One per-chunk array of a level as it is now, and its cells of these chunks."""
+    grid: CellGrid = getattr(level, name)
+    return grid, grid.read(chunks)
+
+
+def _attributes(level: Level, names: Sequence[str], chunks: Ints) -> dict[str, tuple[CellGrid, AttributeForm, Cells]]:
+    """The values of these chunks' vertices, and how they are to be read."""
+
+    def read(name: str) -> tuple[CellGrid, AttributeForm, Cells]:
+        grid, form = level.attribute_cells(name)
+        return grid, form, grid.read(chunks)
+
+    return dict(zip(names, level.store.each(read, names), strict=True))
+
+
+def _indices(grid: CellGrid, chunks: Ints, cells: Cells) -> tuple[Columns, dict[int, ZvcoreError]]:
     """The fragment indices of chunks as columns, and what is wrong with those that are broken."""
     offsets, first, count, listed, pool, status = kernel.decode_cells(cells.data.data, cells.starts, cells.lengths)
     broken: dict[int, ZvcoreError] = {}
     for k in np.flatnonzero(status > kernel.ABSENT_CELL).tolist():
         error = kernel.cell_error(cells[k])
         assert isinstance(error, ZvcoreError)
-        broken[k] = error.located(key=level.fragments.path, chunk=tuple(chunks[k].tolist()))
+        broken[k] = error.located(key=grid.path, chunk=tuple(chunks[k].tolist()))
     return (offsets, first, count, listed, pool), broken
 
 
@@ -221,7 +237,8 @@ def _check_large(level: Level, table: ManifestTable) -> None:
     if claims is None or claims.coords.shape[1] != level.grid_ndim:
         return
     chunks = np.unique(claims.coords, axis=0)
-    columns, broken = _indices(level, chunks, level.fragments.read(chunks))
+    index, cells = _cells(level, "fragments", chunks)
+    columns, broken = _indices(index, chunks, cells)
     for error in broken.values():
         raise error
     claims.check(dict(zip(map(tuple, chunks.tolist()), np.diff(columns[0]).tolist(), strict=True)))
@@ -301,20 +318,19 @@ def _all_vertices(level: Level, attributes: Sequence[str], chunks: Ints | None, 
     stored = level.chunks() if chunks is None else chunks
     if chunks is None:
         _warn_of_missing(level.vertices, stored)
-    form = level.vertex_form
     if level.metadata.get("fragments_tile") is True:
         # The fragments are the rows in order: there is nothing to look up.
-        cells = level.vertices.read(stored)
-        rows = _row_counts(level.vertices, form, stored, cells)
+        grid, cells = _cells(level, "vertices", stored)
+        form = AttributeForm.of_vertices(grid.node, level.ndim)
+        rows = _row_counts(grid, form, stored, cells)
         positions = _joined(cells, form)
         found = {}
-        for name in attributes:
-            grid, other = level.attribute_cells(name)
-            values = grid.read(stored)
+        for name, (grid, other, values) in _attributes(level, attributes, stored).items():
             _check_aligned(grid, other, stored, values, rows)
             found[name] = other.values(_joined(values, other))
         return Vectors(positions, np.array([0, len(positions)], np.int64), None, found)
-    columns, broken = _indices(level, stored, level.fragments.read(stored))
+    index, cells = _cells(level, "fragments", stored)
+    columns, broken = _indices(index, stored, cells)
     for error in broken.values():
         raise error
     counts = np.diff(columns[0])

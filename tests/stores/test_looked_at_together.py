@@ -1,0 +1,207 @@
+"""Objects that lie far away are looked at, read, written and removed several at once."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore import precomputed, zvf
+from zvcore.stores import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.stores.servers import S3, Proxy, Request
+
+SHARDS = {
+    "@type": "neuroglancer_uint64_sharded_v1", "preshift_bits": 0, "hash": "identity", "minishard_bits": 1,
+    "shard_bits": 3, "minishard_index_encoding": "gzip", "data_encoding": "gzip",
+}  # fmt: skip
+POINTS = 40
+
+
+class Together:
+    """Has requests wait for a few others, and tells how many were under way at once."""
+
+    WANTED = 4
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._changed = threading.Condition()
+
+    def __call__(self, request: Request) -> None:
+        with self._changed:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self.most >= self.WANTED, 0.1)
+            self.now -= 1
+
+    @property
+    def enough(self) -> bool:
+        return self.most >= self.WANTED
+
+
+@pytest.fixture
+def url(s3: S3) -> str:
+    return s3.url(f"together-{uuid.uuid4()}")
+
+
+@pytest.fixture
+def together(proxy: Proxy) -> Iterator[type[Together]]:
+    """What counts from its making on."""
+
+    class Counting(Together):
+        def __init__(self) -> None:
+            super().__init__()
+            proxy.spoil = self
+
+    yield Counting
+    proxy.spoil = None
+
+
+def skeletons(count: int = 24) -> dict[int, precomputed.Skeleton]:
+    rng = np.random.default_rng(3)
+    edges = np.stack([np.arange(POINTS - 1), np.arange(1, POINTS)], 1).astype(np.uint32)
+    return {id: precomputed.Skeleton(rng.uniform(0, 99, (POINTS, 3)).astype("f4"), edges) for id in range(1, count)}
+
+
+def same(found: Any, wanted: Any) -> bool:
+    return found.keys() == wanted.keys() and all(
+        np.array_equal(found[id].vertices, wanted[id].vertices) for id in wanted
+    )
+
+
+def damage(store: zvcore.stores.Store, key: str, at: int) -> None:
+    data = bytearray(store.get(key) or b"")
+    data[at] ^= 0xFF
+    store.put(key, bytes(data))
+
+
+def whole(tmp_path: Path, kind: str) -> Path:
+    """A volume of 64 shards, or of as many values in eight."""
+    path = tmp_path / "here"
+    options: dict[str, Any] = {"shape": (16, 16, 16), "dtype": "u2", "chunks": (2, 2, 2), "shards": (4, 4, 4)}
+    if kind == "precomputed":
+        options = {"shape": (16, 16, 16, 1), "dtype": "u2", "chunks": (4, 4, 4), "sharding": SHARDS}
+    array = zvcore.create(path, format=kind, **options)
+    array[...] = np.random.default_rng(1).integers(1, 999, array.shape).astype("u2")
+    return path
+
+
+@pytest.mark.parametrize(("kind", "at"), [("zarr3", 5), ("zarr3", -3), ("precomputed", 300)])
+def test_shards_are_verified_together_and_told_of_in_order(
+    s3: S3, url: str, together: type[Together], tmp_path: Path, kind: str, at: int
+) -> None:
+    path = whole(tmp_path, kind)
+    here = open_store(path, "r+")
+    shards = [key for key in sorted(here.list()) if key.startswith("c/") or key.endswith(".shard")]
+    for key in shards[::3]:
+        damage(here, key, at)
+    zvcore.copy(path, url, storage_options=s3.options)
+    wanted = zvcore.verify(path)
+    assert len(wanted.problems) >= len(shards) // 3
+    counting = together()
+    found = zvcore.verify(url, storage_options=s3.options)
+    assert counting.enough
+    assert found.problems == wanted.problems and found.counts == wanted.counts
+
+
+def test_progress_is_told_by_one_thread(s3: S3, url: str, tmp_path: Path) -> None:
+    zvcore.copy(whole(tmp_path, "zarr3"), url, storage_options=s3.options)
+    told: list[tuple[int, int]] = []
+
+    def tell(done: int, total: int) -> None:
+        told.append((done, threading.get_ident()))
+
+    zvcore.verify(url, progress=tell, storage_options=s3.options)
+    assert [done for done, _ in told] == sorted(done for done, _ in told) and told[-1][0] >= 64
+    assert len({thread for _, thread in told}) == 1
+
+
+def test_skeletons_in_files(s3: S3, url: str, together: type[Together]) -> None:
+    store, wanted = open_store(url, "w", s3.options), skeletons()
+    counting = together()
+    precomputed.write_skeletons(store, wanted)
+    assert counting.enough
+    found = precomputed.Skeletons(store, "r+")
+    counting = together()
+    assert same(found.get_many(wanted), wanted)
+    assert counting.enough
+    counting = together()
+    assert same(dict(found.items()), wanted)
+    assert counting.enough
+    assert [len(one.vertices) for one in found.values()] == [POINTS] * len(wanted)
+    counting = together()
+    assert zvcore.verify(store).ok
+    assert counting.enough
+    # Of two of one id, the later one stays, as it does where one follows the other.
+    counting = together()
+    found.update([*wanted.items(), (7, wanted[8])])
+    assert counting.enough and np.array_equal(found[7].vertices, wanted[8].vertices)
+    counting = together()
+    found.delete(range(1, 20))
+    assert counting.enough
+    assert found.ids().tolist() == [20, 21, 22, 23]
+
+
+def test_a_skeleton_that_cannot_be_written_leaves_none(s3: S3, url: str, proxy: Proxy) -> None:
+    store = open_store(url, "w", s3.options)
+
+    def fail(request: Request) -> int | None:
+        return 403 if request.method == "PUT" and request.path.partition("?")[0].endswith("/7") else None
+
+    proxy.spoil = fail
+    with pytest.raises(zvcore.errors.ZvcoreError, match="7"):
+        precomputed.write_skeletons(store, skeletons())
+    proxy.spoil = None
+    assert [*store.list()] == []
+
+
+def test_legacy_meshes(s3: S3, url: str, together: type[Together]) -> None:
+    store = open_store(url, "w", s3.options)
+    faces = np.array([[0, 1, 2]], np.uint32)
+    meshes = {id: (np.full((3, 3), id, "f4"), faces) for id in range(1, 24)}
+    counting = together()
+    assert precomputed.write_meshes(store, meshes, kind="legacy") == 23
+    assert counting.enough
+    found = precomputed.LegacyMeshes(store, "r+")
+    counting = together()
+    surfaces = found.get_many([*meshes, 99])
+    assert counting.enough
+    assert surfaces.keys() == meshes.keys() and all((surfaces[id].vertices == id).all() for id in meshes)
+    counting = together()
+    report = zvcore.verify(store)
+    assert counting.enough and report.ok and report.counts["fragments"] == report.counts["meshes"] == 23
+    store.delete("5:0:0")
+    damage(store, "9:0", 0)
+    assert sorted(problem.where for problem in zvcore.verify(store).problems) == ["5:0", "9:0"]
+
+
+def test_annotations_in_files(s3: S3, url: str, together: type[Together]) -> None:
+    store = open_store(url, "w", s3.options)
+    points = np.random.default_rng(1).uniform(0, 100, (30, 3)).astype("f4")
+    counting = together()
+    precomputed.write_annotations(
+        store, "point", {"point": points}, dimensions=dict.fromkeys("xyz", (1e-09, "m")), sharding=None
+    )
+    assert counting.enough
+    assert np.array_equal(precomputed.Annotations(store).get_many(range(30))["point"], points)
+    assert zvcore.verify(store).ok
+
+
+def test_the_parts_of_an_object_of_zarr_vectors_come_together(s3: S3, url: str, proxy: Proxy) -> None:
+    store = open_store(url, "w", s3.options)
+    lines = [np.linspace(start, start + 30, 20)[:, None].repeat(3, 1).astype("f4") for start in range(8)]
+    zvf.write_polylines(store, lines, chunk_shape=(50, 50, 50))
+    level = zvf.open(store).level(0)
+    assert np.array_equal(level.read_object(3), lines[3])
+    proxy.forget()
+    assert np.array_equal(level.read_object(4), lines[4])
+    assert len(proxy.seen()) <= 6

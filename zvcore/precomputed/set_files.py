@@ -1,0 +1,79 @@
+"""The files of a set of objects, written and removed several at once where that means to wait for a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from zvcore.stores.request_threads import LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from zvcore.stores import Store
+
+__all__ = ["Files", "delete_files", "put_objects"]
+
+# The files of one object, (name, content) each, in the order in which they are written: what names others comes last.
+Files: TypeAlias = Sequence[tuple[str, Any]]
+
+# What CloudVolume puts behind the names of files that it compresses.
+_PACKED = ".gz"
+# What may be under way at once, but for one object that is larger.
+_BYTES = 64 << 20
+
+
+def put_objects(
+    store: Store, objects: Iterable[Files], names: set[str] | None = None, begin: Callable[[], None] | None = None
+) -> None:
+    """Write the files of objects, each of which has as many as the others.
+
+    names  are added to before files of these names are written
+    begin  is called before anything is written, and may be called again
+    """
+    for batch in _batches(store, objects):
+        for files in zip(*batch, strict=True):
+            if begin is not None:
+                begin()
+            if names is not None:
+                names.update(name for name, _ in files)
+            store.each(partial(_put, store), files)
+
+
+def delete_files(store: Store, names: Iterable[str]) -> None:
+    """Remove files, by whichever name they are found; there need not be any."""
+    store.each(partial(_delete, store), [*names])
+
+
+def _put(store: Store, file: tuple[str, Any]) -> None:
+    name, data = file
+    store.put(name, data)
+    if store.of_files:
+        # Readers that look for it would prefer it to the new one.
+        store.delete(f"{name}{_PACKED}")
+
+
+def _delete(store: Store, name: str) -> None:
+    store.delete(name)
+    if store.of_files:
+        store.delete(f"{name}{_PACKED}")
+
+
+def _batches(store: Store, objects: Iterable[Files]) -> Iterator[list[Files]]:
+    most = LIMIT if store.parts_ahead() else 1
+    batch: dict[str, Files] = {}
+    nbytes = 0
+    for files in objects:
+        name, _ = files[0]
+        if name in batch:
+            # Of two of one name, the later one stays.
+            yield [*batch.values()]
+            batch, nbytes = {}, 0
+        batch[name] = files
+        nbytes += sum(len(data) for _, data in files)
+        if len(batch) >= most or nbytes >= _BYTES:
+            yield [*batch.values()]
+            batch, nbytes = {}, 0
+    if batch:
+        yield [*batch.values()]
