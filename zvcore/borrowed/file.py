@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import os
+from collections import OrderedDict
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, Zvc
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -22,6 +23,10 @@ __all__ = ["StoredFile", "library", "readable", "reading", "stream", "told_by"]
 
 # How much is asked of a store at a time.
 _BUFFER = 1 << 18
+# Of a file that lies far away: what a library asks for at a time, and how many bytes are kept in case they are wanted
+# again. Libraries walk through the directories of a file more than once.
+_FAR_BUFFER = 1 << 13
+_KEPT = 32 << 20
 
 
 class StoredFile(io.RawIOBase):
@@ -33,6 +38,19 @@ class StoredFile(io.RawIOBase):
             raise NotFoundError("there is no file here", key=store.root)
         self._store, self._key, self.size, self._at = store, key, size, 0
         self.name = key
+        self._far = _FarAway(self._stored, size) if store.parts_ahead() else None
+        # Blocks that are kept are of one version. A file of this machine may be replaced while a library has it open.
+        self._stamp = None if self._far is None else store.stamp(key)
+
+    @property
+    def buffer_size(self) -> int:
+        """How much a buffer before it should hold."""
+        return _BUFFER if self._far is None else _FAR_BUFFER
+
+    def expect(self, places: Sequence[int], slack: int) -> None:
+        """What begins at about these places is fetched at once, if that saves anything."""
+        if self._far is not None:
+            self._far.expect(places, slack, lambda ranges: self._store.get_ranges(self._key, ranges, stamp=self._stamp))
 
     def readable(self) -> bool:
         return True
@@ -54,20 +72,88 @@ class StoredFile(io.RawIOBase):
         target = memoryview(buffer).cast("B")
         count = max(0, min(len(target), self.size - self._at))
         if count:
-            data = self._store.get(self._key, self._at, count)
-            if data is None or len(data) != count:
-                raise CorruptDataError("the file became shorter", key=self._key, offset=self._at, expected=count)
-            target[:count] = data
+            target[:count] = (self._stored if self._far is None else self._far.read)(self._at, count)
             self._at += count
         return count
 
+    def _stored(self, at: int, count: int) -> bytes | memoryview:
+        data = self._store.get(self._key, at, count, stamp=self._stamp)
+        if data is None or len(data) != count:
+            raise CorruptDataError("the file became shorter", key=self._key, offset=at, expected=count)
+        return data
 
-class _Buffered(io.BufferedReader):
+
+class _FarAway:
+    """Blocks of a file for each of whose requests one waits: they are kept, and those behind them fetched with them
+    where reads follow each other.
+    """
+
+    BLOCK = 1 << 13
+    # What is longer is neither kept nor fetched ahead of time.
+    _LONG = 1 << 16
+    # How much behind what is wanted is fetched with it.
+    _NEAREST, _FURTHEST = 1 << 14, 1 << 18
+
+    def __init__(self, stored: Callable[[int, int], bytes | memoryview], size: int) -> None:
+        self._stored, self._size = stored, size
+        self._blocks: OrderedDict[int, memoryview] = OrderedDict()
+        # Where the last request ended, and how much of it was ahead of what was wanted.
+        self._end, self._ahead = -self.BLOCK, self._NEAREST
+
+    def read(self, at: int, count: int) -> bytes | memoryview:
+        if count > self._LONG:
+            return self._stored(at, count)
+        wanted = range(at // self.BLOCK, (at + count - 1) // self.BLOCK + 1)
+        missing = [block for block in wanted if block not in self._blocks]
+        if missing:
+            begin = missing[0] * self.BLOCK
+            follows = 0 <= begin - self._end <= self.BLOCK
+            self._ahead = min(2 * self._ahead, self._FURTHEST) if follows else self._NEAREST
+            self._end = min((missing[-1] + 1) * self.BLOCK + self._ahead, self._size)
+            self._keep(begin, self._stored(begin, self._end - begin))
+        found = b"".join(map(self._used, wanted))
+        begin = at - wanted[0] * self.BLOCK
+        return found[begin : begin + count]
+
+    def expect(self, places: Sequence[int], slack: int, ranges_of: Callable[[Sequence[tuple[int, int]]], Any]) -> None:
+        ranges = []
+        for place in places:
+            begin = max(0, place - slack) // self.BLOCK * self.BLOCK
+            end = min((place + slack) // self.BLOCK * self.BLOCK + 2 * self.BLOCK, self._size)
+            if begin < end and place // self.BLOCK not in self._blocks:
+                ranges.append((begin, end - begin))
+        found = (ranges_of(ranges) if ranges else None) or ()
+        # None of them where the file is gone, which whoever reads it is told.
+        for (begin, _), data in zip(ranges, found, strict=False):
+            self._keep(begin, data)
+
+    def _keep(self, begin: int, data: bytes | memoryview) -> None:
+        view = memoryview(data)
+        for start in range(0, len(view), self.BLOCK):
+            # Copies: of what was fetched for a few bytes the rest is not held.
+            self._blocks[(begin + start) // self.BLOCK] = memoryview(bytes(view[start : start + self.BLOCK]))
+        while len(self._blocks) * self.BLOCK > _KEPT:
+            self._blocks.popitem(last=False)
+
+    def _used(self, block: int) -> memoryview:
+        self._blocks.move_to_end(block)
+        return self._blocks[block]
+
+
+class Buffered(io.BufferedReader):
     """Room for what is read is made before: no more of it than there is to read, whatever a file claims."""
+
+    raw: StoredFile
+
+    def __init__(self, file: StoredFile) -> None:
+        super().__init__(file, file.buffer_size)
+
+    def expect(self, places: Sequence[int], slack: int = 0) -> None:
+        """What begins at these places of the file, or so many bytes off, is likely to be read next."""
+        self.raw.expect(places, slack)
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > _BUFFER:
-            assert isinstance(self.raw, StoredFile)
             size = min(size, max(0, self.raw.size - self.tell()))
         return super().read(size)
 
@@ -80,10 +166,10 @@ def readable(store: Store) -> str | io.BufferedReader:
     return stream(store)
 
 
-def stream(store: Store) -> io.BufferedReader:
+def stream(store: Store) -> Buffered:
     """A file over the store, for libraries that would leave a file of their own open."""
     assert store.file is not None
-    return _Buffered(StoredFile(store, store.file), _BUFFER)
+    return Buffered(StoredFile(store, store.file))
 
 
 def library(name: str, extra: str, title: str) -> Any:

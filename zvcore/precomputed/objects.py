@@ -52,6 +52,10 @@ class SegmentFiles:
     def get(self, id: SupportsIndex) -> bytes | None:
         return stored_file(self.store, self.key(id))
 
+    def holds(self, id: SupportsIndex) -> bool:
+        key = self.key(id)
+        return self.store.exists(key) or (self.store.of_files and self.store.exists(f"{key}.gz"))
+
     def delete(self, ids: Iterable[SupportsIndex]) -> None:
         delete_files(self.store, map(self.key, ids))
 
@@ -85,6 +89,9 @@ class SegmentObjects:
 
     def get(self, id: SupportsIndex) -> bytes | None:
         return self.files.get(id) if self.shards is None else self.shards.get(id)
+
+    def holds(self, id: SupportsIndex) -> bool:
+        return self.files.holds(id) if self.shards is None else id in self.shards
 
     def get_many(self, ids: Ids) -> dict[int, bytes]:
         if self.shards is not None:
@@ -170,7 +177,7 @@ class SegmentMapping(Mapping[int, T]):
         return self._objects.first_ids(count)
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, SupportsIndex) and 0 <= id.__index__() <= MAX_ID and self._objects.get(id) is not None
+        return isinstance(id, SupportsIndex) and 0 <= id.__index__() <= MAX_ID and self._objects.holds(id)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.ids().tolist())

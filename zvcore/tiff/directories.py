@@ -10,7 +10,7 @@ import numpy as np
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
     import numpy.typing as npt
@@ -36,6 +36,10 @@ _WAYS = {
 _TILE_WIDTH, _PARTS = 322, 330
 # Offsets and lengths of strips and tiles, and where directories of parts lie.
 _PLACES = (273, 279, 324, 325, _PARTS)
+# How many directories are asked for before it is known that they lie there: at equal distances, and at those that
+# differ by no more than this part of them.
+_FORESEEN, _NEARLY, _ALIKE = 64, 8, 1 / 64
+_SLACK = 1 << 13
 # Of how many samples the bits are looked at, of which some programs name those of each: hardly ever do they differ.
 _MOST_VALUES = 64
 # How a tag lies by the size of offsets. Other forms, such as that of NDPI, have more than this.
@@ -51,9 +55,12 @@ class Directories:
     tifffile follows a circle for ever, and keeps what it finds. What leads nowhere it takes for the end: of a file that
     was cut off, the pages behind would be missing without a word. Of most pages it asks no more than where their values
     lie, and decodes these as those of the first one: `ways` has how the values of each are stored.
+
+    `expect` is called with the places in the file where directories are expected, and how far off they may lie.
     """
 
-    def __init__(self, file: Any, key: str) -> None:
+    def __init__(self, file: Any, key: str, expect: Callable[[Sequence[int], int], None]) -> None:
+        self._expect = expect
         self.form, self.handle, self.byteorder, self.key = file.tiff, file.filehandle, file.byteorder, key
         # By where a directory lies; None where tags have a form that is not known here.
         self.ways: dict[int, Way | None] = {}
@@ -85,15 +92,30 @@ class Directories:
         """One chain to its end; where the chains of parts begin that its directories name."""
         parts: list[int] = []
         seen: set[int] = set()
+        self._step = self._foreseen = 0
         while at:
             if at in seen:
                 raise MetadataError("the directories of this TIFF lead in a circle", key=self.key, found=at)
             seen.add(at)
             if at in self.ways:
                 break
-            at, named = self._read(at, len(seen) - 1)
+            following, named = self._read(at, len(seen) - 1)
             parts += named
+            self._foresee(at, following)
+            at = following
         return parts
+
+    def _foresee(self, at: int, following: int) -> None:
+        """Tell which directories are likely to come next: those of pages of one size often lie at equal distances."""
+        before, step = self._step, following - at
+        self._step = step
+        if following < self._foreseen or step <= 0 or abs(step - before) > step * _ALIKE:
+            return
+        # Those of packed pages lie near the places at which equal distances would have them.
+        count, slack = (_FORESEEN, 0) if step == before else (_NEARLY, min(step // 4, _SLACK))
+        places = range(following, self.handle.size, step)[:count]
+        self._expect(places, slack)
+        self._foreseen = following + len(places) * step - slack
 
     def _read(self, at: int, number: int) -> tuple[int, list[int]]:
         """(where the next directory of the chain lies, where those of parts do)."""

@@ -38,8 +38,9 @@ def read(store: Store) -> Any:
     tifffile = library("tifffile", "tiff", _TITLE)
     with reading(store.root, _TITLE):
         # Other files that this one names are not opened.
-        file = tifffile.TiffFile(stream(store), _multifile=False)
-        directories = Directories(file, store.root)
+        source = stream(store)
+        file = tifffile.TiffFile(source, _multifile=False)
+        directories = Directories(file, store.root, source.expect)
         check_planes(file, store.root)
         series = [one for one in file.series if one.keyframe.shape and 0 not in one.shape]
         if not series:
