@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.stores.servers import S3, Proxy, best_server, s3_server, service
+from tests.stores.servers import S3, Proxy, Together, best_server, s3_server, service
 from zvcore.stores import LocalStore, MemoryStore, Store, open_store
 
 if TYPE_CHECKING:
@@ -31,6 +31,19 @@ def proxy(s3_process: S3) -> Iterator[Proxy]:
 def s3(s3_process: S3, proxy: Proxy) -> S3:
     """The server as seen through the proxy."""
     return service(s3_process.name, proxy.port)
+
+
+@pytest.fixture
+def together(proxy: Proxy) -> Iterator[type[Together]]:
+    """What counts from its making on."""
+
+    class Counting(Together):
+        def __init__(self) -> None:
+            super().__init__()
+            proxy.spoil = self
+
+    yield Counting
+    proxy.spoil = None
 
 
 @pytest.fixture(params=["local", "memory", "s3"])

@@ -321,6 +321,28 @@ class Proxy:
             thread.join()
 
 
+class Together:
+    """Has requests wait for a few others, and tells how many were under way at once."""
+
+    WANTED = 4
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self._changed = threading.Condition()
+
+    def __call__(self, request: Request) -> None:
+        with self._changed:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self.most >= self.WANTED, 0.1)
+            self.now -= 1
+
+    @property
+    def enough(self) -> bool:
+        return self.most >= self.WANTED
+
+
 class _Listening(ThreadingHTTPServer):
     daemon_threads = True
     # As many as clients begin at once.

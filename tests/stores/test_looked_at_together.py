@@ -14,10 +14,9 @@ from zvcore import precomputed, zvf
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from tests.stores.servers import S3, Proxy, Request
+    from tests.stores.servers import S3, Proxy, Request, Together
 
 SHARDS = {
     "@type": "neuroglancer_uint64_sharded_v1", "preshift_bits": 0, "hash": "identity", "minishard_bits": 1,
@@ -26,44 +25,9 @@ SHARDS = {
 POINTS = 40
 
 
-class Together:
-    """Has requests wait for a few others, and tells how many were under way at once."""
-
-    WANTED = 4
-
-    def __init__(self) -> None:
-        self.now = self.most = 0
-        self._changed = threading.Condition()
-
-    def __call__(self, request: Request) -> None:
-        with self._changed:
-            self.now += 1
-            self.most = max(self.most, self.now)
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self.most >= self.WANTED, 0.1)
-            self.now -= 1
-
-    @property
-    def enough(self) -> bool:
-        return self.most >= self.WANTED
-
-
 @pytest.fixture
 def url(s3: S3) -> str:
     return s3.url(f"together-{uuid.uuid4()}")
-
-
-@pytest.fixture
-def together(proxy: Proxy) -> Iterator[type[Together]]:
-    """What counts from its making on."""
-
-    class Counting(Together):
-        def __init__(self) -> None:
-            super().__init__()
-            proxy.spoil = self
-
-    yield Counting
-    proxy.spoil = None
 
 
 def skeletons(count: int = 24) -> dict[int, precomputed.Skeleton]:

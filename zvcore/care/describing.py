@@ -96,11 +96,14 @@ class Inspector(Generic[AnyArray]):
             except MetadataError as error:
                 answer["error"] = str(error)
             members = _by_member(itertools.chain(told, copied, self.levels(store, found)))
-        for name, below in members.items():
+
+        def described(name: str) -> dict[str, Any]:
             try:
-                answer["members"][name] = self.inspect(store.child(name), None, depth + 1, below)
+                return self.inspect(store.child(name), None, depth + 1, members[name])
             except (ZvcoreError, OSError) as error:
-                answer["members"][name] = unread(self.format, refusal(error))
+                return unread(self.format, refusal(error))
+
+        answer["members"].update(zip(members, store.each(described, [*members]), strict=True))
         return answer
 
 

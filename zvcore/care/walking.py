@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from operator import lt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zvcore.care.refusals import refusal
 from zvcore.documents import LARGEST_TOLD
@@ -26,6 +27,8 @@ __all__ = [
 
 # How deep groups are that `inspect` describes: its answer is a document too, and each level takes two of its levels.
 DEEPEST_GROUP = DEEPEST // 2
+# How many nodes are looked at at once: each may decode as many chunks as one alone.
+_NODES_AHEAD = 8
 # How many of the things that a document names and that are not there are told of one by one: it may name a million.
 NAMED = 1000
 
@@ -48,24 +51,53 @@ def look_at_all(
 
     It returns the names of the members to visit next. With `only`, members that contain none of these objects are
     skipped; `look` gets the names within its own node, or None for all of it. The walk keeps a list of what is left
-    instead of recursing, so groups may be nested to any depth.
+    instead of recursing, so groups may be nested to any depth. Where looking means to wait for a network, some nodes
+    are looked at before it is their turn, in other threads; the watcher is called by one at a time.
     """
     waiting = [("", only)]
-    while waiting:
-        path, meant = waiting.pop()
+    watch = _by_turns(report.watch)
+    ahead: dict[str, tuple[Report, list[str]]] = {}
+
+    def looked(entry: tuple[str, Sequence[str] | None]) -> tuple[Report, list[str]]:
+        path, meant = entry
         part = report.part()
+        part.watch = watch
         node = store.child(path) if path else store
-        members: Iterable[str] = ()
         try:
-            members = look(node, part, meant)
+            return part, list(look(node, part, meant))
         except OSError as error:
             # Others may be sound, or have other damage.
             part.tell(Problem.of(refusal(error, node.root)))
+            return part, []
+
+    while waiting:
+        if waiting[-1][0] not in ahead:
+            some = [one for one in waiting[: -1 - _at_once(store) : -1] if one[0] not in ahead]
+            ahead.update(zip([path for path, _ in some], store.each(looked, some), strict=True))
+        path, meant = waiting.pop()
+        part, members = ahead.pop(path)
         report.extend(part, path)
-        for name in reversed(list(members)):
+        for name in reversed(members):
             inside = below(meant, name)
             if inside is None or inside:
                 waiting.append((join(path, name), inside))
+
+
+def _at_once(store: Store) -> int:
+    return _NODES_AHEAD if store.parts_ahead() else 1
+
+
+def _by_turns(watch: Callable[[int], Any] | None) -> Callable[[int], Any] | None:
+    """The same watcher, for whoever calls it while others do."""
+    if watch is None:
+        return None
+    turn = threading.Lock()
+
+    def told(objects: int) -> None:
+        with turn:
+            watch(objects)
+
+    return told
 
 
 class Grid(NamedTuple):

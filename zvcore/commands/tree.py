@@ -51,16 +51,18 @@ def folder(path: str, below: Mapping[str, Any]) -> dict[str, Any]:
     import zvcore
     from zvcore.care.refusals import refusal
     from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+    from zvcore.opening import store_at
 
-    members: dict[str, Any] = {}
-    for name, entry in below.items():
+    def looked_at(name: str) -> Any:
         try:
-            members[name] = zvcore.inspect(f"{path.rstrip('/')}/{name}")
+            return zvcore.inspect(f"{path.rstrip('/')}/{name}")
         except (NotFoundError, UnsupportedError):
-            members[name] = entry
+            return below[name]
         except (ZvcoreError, OSError) as error:
-            members[name] = {"kind": "broken", "error": str(refusal(error))}
-    return {"kind": "folder", "members": members}
+            return {"kind": "broken", "error": str(refusal(error))}
+
+    found = store_at(path).each(looked_at, [*below])
+    return {"kind": "folder", "members": dict(zip(below, found, strict=True))}
 
 
 def children(found: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -14,6 +14,8 @@ from zvcore.converting.pyramids import plan_levels
 from zvcore.converting.view import whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
     from zvcore.array import Array
     from zvcore.converting.companions import Companion
     from zvcore.converting.view import View
@@ -109,15 +111,16 @@ class Made:
 
 def make(draft: Draft, writer: ImageWriter, made: Made) -> None:
     """Make all that was drafted: the only stage that writes documents."""
-    for entry in draft.entries:
-        if isinstance(entry, DraftFolder):
+    for entry in _together(draft.entries):
+        if isinstance(entry, list):
+            for one, array in _made(entry, writer, made):
+                made.fill(one, array)
+        elif isinstance(entry, DraftFolder):
             writer.folder(entry.path, entry.attrs)
-        elif isinstance(entry, DraftArray):
-            made.fill(entry, _made(entry, writer, made))
         elif entry.levels:
             if entry.folder:
                 writer.folder(entry.path, entry.image.attrs)
-            levels = [(level, _made(level, writer, made)) for level in entry.levels]
+            levels = _made(entry.levels, writer, made)
             if entry.base is None or not made.rehearsing:
                 writer.image(entry.path, entry.image)
             made.fill_image(entry, levels)
@@ -125,10 +128,41 @@ def make(draft: Draft, writer: ImageWriter, made: Made) -> None:
         made.copy(companion, writer.store)
 
 
-def _made(draft: DraftArray, writer: ImageWriter, made: Made) -> Array:
-    array = writer.array(draft.path, draft.options, draft.attrs)
-    made.arrays.append((draft, array))
-    return array
+def _together(
+    entries: Iterable[DraftFolder | DraftArray | DraftImage],
+) -> Iterator[DraftFolder | DraftImage | list[DraftArray]]:
+    """The same in their order; arrays of one folder that follow each other are a list."""
+    waiting: list[DraftArray] = []
+    for entry in entries:
+        if waiting and not (isinstance(entry, DraftArray) and _folder_of(entry) == _folder_of(waiting[0])):
+            yield waiting
+            waiting = []
+        if isinstance(entry, DraftArray):
+            waiting.append(entry)
+        else:
+            yield entry
+    if waiting:
+        yield waiting
+
+
+def _folder_of(draft: DraftArray) -> str:
+    return draft.path.rpartition("/")[0]
+
+
+def _made(drafts: Sequence[DraftArray], writer: ImageWriter, made: Made) -> list[tuple[DraftArray, Array]]:
+    """The arrays of drafts, which lie in one folder."""
+    before = len(made.arrays)
+
+    def make_one(draft: DraftArray) -> tuple[DraftArray, Array]:
+        array = writer.array(draft.path, draft.options, draft.attrs)
+        # At once, for whoever has to remove what was made when another fails.
+        made.arrays.append((draft, array))
+        return draft, array
+
+    # Of those that are made at once, none has to make the groups that it lies in.
+    found = [*map(make_one, drafts[:1]), *writer.store.each(make_one, drafts[1:])]
+    made.arrays[before:] = found
+    return found
 
 
 def path_in(store: Store, array: Array) -> str:

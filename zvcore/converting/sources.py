@@ -65,6 +65,9 @@ class Beside:
 
 Node = Leaf | Pyramid | Folder | Beside
 
+# How many members of groups are opened before it is their turn.
+_AHEAD = 32
+
 # What keeps one thing from being converted, and others not.
 _FAILURES = (UnsupportedError, PluginError, MetadataError, CorruptDataError, NotFoundError)
 
@@ -119,20 +122,20 @@ def _nodes(source: Any, failed: dict[str, ZvcoreError] | None) -> Iterator[Node]
     # Paths, and the groups that they lie in; the last is the next.
     waiting: list[tuple[str, Any]] = [("", None)]
     taken: set[str] = set()
+    opened: dict[str, _Opening] = {}
     while waiting:
+        if waiting[-1][0] not in opened:
+            _open_ahead(source, [one for one in waiting[:-_AHEAD:-1] if one[0] not in opened], opened)
         path, group = waiting.pop()
-        try:
-            node = source if group is None else group.children()[path.rpartition("/")[2]]
-            if isinstance(node, Array):
-                yield _alone(path, node)
-                continue
-            image = get_format(node.format).read_image(node)
-        except OutOfMemoryError:
-            raise
-        except _FAILURES as error:
+        found = opened.pop(path)
+        if found.error is not None:
             if failed is None or group is None:
-                raise
-            failed[path] = error
+                raise found.error
+            failed[path] = found.error
+            continue
+        node, image = found.node, found.image
+        if isinstance(node, Array):
+            yield _alone(path, node)
             continue
         below = f"{path}/" if path else ""
         levels = {below + level.path for level in image.levels} if image is not None else set()
@@ -149,6 +152,35 @@ def _nodes(source: Any, failed: dict[str, ZvcoreError] | None) -> Iterator[Node]
             yield Beside(path, node.store, folders, objects)
         members = [below + name for name in names]
         waiting.extend((member, node) for member in reversed(members) if member not in taken)
+
+
+@dataclass
+class _Opening:
+    """A node, and what it is an image of; or why it cannot be opened."""
+
+    node: Any = None
+    image: Image | None = None
+    error: ZvcoreError | None = None
+
+
+def _open_ahead(source: Any, some: Sequence[tuple[str, Any]], opened: dict[str, _Opening]) -> None:
+    """Open the first of these, and the others with it where that means to wait for a network."""
+
+    def opening(entry: tuple[str, Any]) -> _Opening:
+        path, group = entry
+        try:
+            node = source if group is None else group.children()[path.rpartition("/")[2]]
+            return _Opening(node, None if isinstance(node, Array) else get_format(node.format).read_image(node))
+        except OutOfMemoryError:
+            raise
+        except _FAILURES as error:
+            return _Opening(error=error)
+
+    store = source.store if isinstance(source, _Opened) else None
+    if store is None or not store.parts_ahead():
+        opened[some[0][0]] = opening(some[0])
+        return
+    opened.update(zip([path for path, _ in some], store.each(opening, some), strict=True))
 
 
 def chosen_image(nodes: Sequence[Node], path: str) -> list[Node]:

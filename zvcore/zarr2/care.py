@@ -12,6 +12,7 @@ from zvcore.care.describing import Inspector, stored_size
 from zvcore.care.dropping import drop_damaged, nothing_to_compact
 from zvcore.care.ome import check_ome
 from zvcore.care.walking import NAMED, Grid, look_at_all, name_untold, stray_objects, tells_too_much
+from zvcore.documents.inside import are_members, is_member, members_in
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.report import Problem, Report, What
 from zvcore.zarr2.array import Zarr2Array, misplaced
@@ -98,7 +99,7 @@ def _attributes(store: Store, report: Report) -> Mapping[str, Any]:
 
 def _shape_at(store: Store, path: str) -> tuple[int, ...] | None:
     """The shape of an array, () of a group; None where nothing is."""
-    if not _is_member(store, path):
+    if not is_member(store, path, DOCUMENT, GROUP):
         return None
     metadata = read_metadata(store, path)
     return metadata.shape if isinstance(metadata, ArrayMetadata) else ()
@@ -114,17 +115,13 @@ def _group(store: Store, report: Report, only: Sequence[str] | None) -> list[str
     if told is not None:
         _consolidated(store, told, set(folders), report)
     members = []
-    for name in folders:
-        if _is_member(store, name):
+    for name, found in zip(folders, are_members(store, folders, DOCUMENT, GROUP), strict=True):
+        if found:
             members.append(name)
         elif only is None and not name.startswith("."):
             what = f"the folder is no member of the group: it has neither {DOCUMENT} nor {GROUP}"
             report.add(name, what, fatal=False, kind=What.STRAY)
     return members
-
-
-def _is_member(store: Store, name: str) -> bool:
-    return any(store.exists(f"{name}/{mark}") for mark in (DOCUMENT, GROUP))
 
 
 def _told(store: Store, report: Report) -> Told | None:
@@ -171,7 +168,8 @@ def _untold(store: Store, told: Told, groups: Sequence[str]) -> Iterator[str]:
     for group in groups:
         for folder in store.list_dir(group)[0]:
             name = f"{group}/{folder}" if group else folder
-            if all(document_key(mark, name) not in told for mark in (DOCUMENT, GROUP)) and _is_member(store, name):
+            marks = (DOCUMENT, GROUP)
+            if all(document_key(mark, name) not in told for mark in marks) and is_member(store, name, *marks):
                 yield name
 
 
@@ -271,7 +269,7 @@ class Zarr2Inspector(Inspector[Zarr2Array]):
         return {"attributes": dict(Attributes(AttributesFile(store, read_only=True)))}
 
     def members(self, store: Store) -> Iterable[str]:
-        return filter(partial(_is_member, store), store.list_dir()[0])
+        return members_in(store, DOCUMENT, GROUP)
 
     def copied(self, store: Store) -> Iterable[str]:
         documents = (posixpath.split(key) for key in read_consolidated(store) or ())

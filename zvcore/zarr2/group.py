@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from zvcore.cached import cached_property
 from zvcore.documents.above import groups_to
+from zvcore.documents.inside import members_in
 from zvcore.errors import ConflictError, MetadataError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group, member_path
@@ -129,9 +130,7 @@ class Zarr2Group(Group):
 
     def __iter__(self) -> Iterator[str]:
         if self._told is None:
-            for name in self.store.list_dir()[0]:
-                if any(self.store.exists(f"{name}/{mark}") for mark in (DOCUMENT, GROUP)):
-                    yield name
+            yield from members_in(self.store, DOCUMENT, GROUP)
             return
         split = (key.split("/") for key in self._told)
         yield from sorted({parts[0] for parts in split if len(parts) == 2 and parts[1] in (DOCUMENT, GROUP)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, overload
 
 from zvcore.documents.above import groups_to
+from zvcore.documents.inside import members_in
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group, member_path
@@ -13,6 +14,7 @@ from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import group_document
 from zvcore.zarr3.creating import begin_node, create_array
 from zvcore.zarr3.metadata import (
+    DOCUMENT,
     ArrayMetadata,
     GroupMetadata,
     parse_document,
@@ -101,10 +103,7 @@ class Zarr3Group(Group):
         if self._consolidated is not None:
             yield from self._consolidated.names()
             return
-        folders, _ = self.store.list_dir()
-        for name in folders:
-            if self.store.exists(f"{name}/zarr.json"):
-                yield name
+        yield from members_in(self.store, DOCUMENT)
 
     def __delitem__(self, path: str) -> None:
         super().__delitem__(path)

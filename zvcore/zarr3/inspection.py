@@ -10,6 +10,7 @@ from zvcore.boxes import box_of
 from zvcore.care.describing import Inspector, stored_size
 from zvcore.care.intervals import Span, byte_map, covered
 from zvcore.care.refusals import refusal
+from zvcore.documents.inside import members_in
 from zvcore.engine import ABSENT
 from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.report import Problem, join
@@ -43,7 +44,7 @@ def walk(store: Store, report: Report | None = None) -> Iterator[tuple[str, Zarr
         try:
             metadata = read_metadata(here)
             array = array_of(here, metadata) if isinstance(metadata, ArrayMetadata) else None
-            names = members(here) if array is None else []
+            names = [*members_in(here, DOCUMENT)] if array is None else []
         except OSError as error:
             # The others can be looked after all the same.
             if report is not None:
@@ -76,7 +77,7 @@ class Zarr3Inspector(Inspector["Zarr3Array"]):
         return {"attributes": metadata.attributes}
 
     def members(self, store: Store) -> Iterable[str]:
-        return members(store)
+        return members_in(store, DOCUMENT)
 
     def copied(self, store: Store) -> Iterable[str]:
         metadata = read_metadata(store)
@@ -87,11 +88,6 @@ class Zarr3Inspector(Inspector["Zarr3Array"]):
 
     def within(self, array: Zarr3Array, key: str) -> dict[str, Any]:
         return inspect_object(array, key)
-
-
-def members(store: Store) -> list[str]:
-    """The arrays and groups in a group."""
-    return [name for name in store.list_dir()[0] if store.exists(f"{name}/{DOCUMENT}")]
 
 
 def inspect_object(array: Zarr3Array, key: str) -> dict[str, Any]:

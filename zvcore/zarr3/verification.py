@@ -16,6 +16,7 @@ from zvcore.care.ome import check_ome
 from zvcore.care.refusals import refusal
 from zvcore.care.together import look_together
 from zvcore.care.walking import NAMED, Grid, look_at_all, name_untold, stray_objects, tells_too_much
+from zvcore.documents.inside import are_members, is_member
 from zvcore.documents.members import is_member_name
 from zvcore.engine import Keys
 from zvcore.engine.fetching import StaleSourcesError
@@ -96,10 +97,9 @@ def _group(store: Store, metadata: GroupMetadata, report: Report, only: Sequence
     if only is None:
         stray_objects(names, _GUESTS, report)
     members = []
-    for name in folders:
-        if only is not None and not within(only, name):
-            continue
-        if store.exists(f"{name}/{DOCUMENT}"):
+    meant = [name for name in folders if only is None or within(only, name)]
+    for name, found in zip(meant, are_members(store, meant, DOCUMENT), strict=True):
+        if found:
             members.append(name)
         else:
             _no_member(store, name, report)
@@ -120,7 +120,7 @@ def _no_member(store: Store, name: str, report: Report) -> None:
         report.add(
             name, "the folder holds chunks or members but no zarr.json, so no reader finds them", kind=What.DOCUMENT
         )
-    elif any(store.exists(f"{name}/{old}") for old in _OLD):
+    elif is_member(store, name, *_OLD):
         report.add(name, "a member of Zarr v2 in a group of v3 is not looked at", fatal=False, kind=What.UNSUPPORTED)
     else:
         report.add(name, "the folder is no member of the group: it has no zarr.json", fatal=False, kind=What.STRAY)
@@ -173,13 +173,13 @@ def _untold(store: Store, told: Collection[str], groups: Sequence[str]) -> Itera
     for group in groups:
         for folder in (store.child(group) if group else store).list_dir()[0]:
             name = f"{group}/{folder}" if group else folder
-            if name not in told and store.exists(f"{name}/{DOCUMENT}"):
+            if name not in told and is_member(store, name, DOCUMENT):
                 yield name
 
 
 def _shape_at(store: Store, path: str) -> tuple[int, ...] | None:
     """The shape of an array, () of a group; None where nothing is."""
-    if not store.exists(f"{path}/{DOCUMENT}"):
+    if not is_member(store, path, DOCUMENT):
         return None
     metadata = read_metadata(store, path)
     return () if isinstance(metadata, GroupMetadata) else metadata.shape

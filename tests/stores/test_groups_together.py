@@ -1,0 +1,110 @@
+"""The members of groups that lie far away are looked at, opened and made several at once."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.stores import LocalStore, open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.stores.servers import S3, Proxy, Request, Together
+
+FORMATS = ["zarr3", "zarr2", "n5"]
+
+
+@pytest.fixture
+def url(s3: S3) -> str:
+    return s3.url(f"groups-{uuid.uuid4()}")
+
+
+def group(path: Path, kind: str) -> Path:
+    """Twelve arrays, of which eight lie in a group of their own."""
+    whole = zvcore.open(path, "w", format=kind)
+    below = whole.create_group("below")
+    for number in range(12):
+        place = below if number % 3 else whole
+        array = place.create_array(str(number), shape=(4, 6), dtype="u2", chunks=(2, 3))
+        array[...] = np.arange(24).reshape(4, 6) + number
+    return path
+
+
+def arrays(found: Any) -> dict[str, list[int]]:
+    read: dict[str, list[int]] = {}
+    for name, one in found.items():
+        if isinstance(one, zvcore.Array):
+            read[name] = one[...].ravel().tolist()
+        else:
+            read |= {f"{name}/{below}": values for below, values in arrays(one).items()}
+    return read
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_members_are_described_together(s3: S3, url: str, together: type[Together], tmp_path: Path, kind: str) -> None:
+    here = group(tmp_path / "here", kind)
+    zvcore.copy(here, url, storage_options=s3.options)
+    counting = together()
+    found = zvcore.inspect(url, storage_options=s3.options)
+    assert counting.enough
+    assert found == zvcore.inspect(here)
+    assert [*found["members"]] == sorted(found["members"])
+    assert [*zvcore.open(url, storage_options=s3.options)] == [*zvcore.open(here)]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_members_are_verified_together_and_told_of_in_order(
+    s3: S3, url: str, together: type[Together], tmp_path: Path, kind: str
+) -> None:
+    here = group(tmp_path / "here", kind)
+    store = LocalStore(here, read_only=False)
+    keys = [key for key in sorted(store.list()) if not key.endswith(("json", ".zarray", ".zgroup", ".zattrs"))]
+    for key in keys[::5]:
+        store.put(key, b"damaged")
+    zvcore.copy(here, url, storage_options=s3.options)
+    wanted = zvcore.verify(here)
+    assert len(wanted.problems) == len(keys[::5])
+    counting = together()
+    done: list[int] = []
+    found = zvcore.verify(url, progress=lambda now, total: done.append(now), storage_options=s3.options)
+    assert counting.enough
+    assert found.problems == wanted.problems and found.counts == wanted.counts
+    assert done == sorted(done) and done[-1] == len(keys)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_members_are_converted_together(s3: S3, url: str, together: type[Together], tmp_path: Path, kind: str) -> None:
+    here = group(tmp_path / "here", kind)
+    to = {"zarr3": "n5", "zarr2": "zarr3", "n5": "zarr2"}[kind]
+    counting = together()
+    zvcore.convert(here, url, format=to, storage_options=s3.options, verify=True)
+    assert counting.enough
+    zvcore.convert(here, tmp_path / "same", format=to)
+    assert arrays(zvcore.open(url, storage_options=s3.options)) == arrays(zvcore.open(tmp_path / "same"))
+    back = tmp_path / "back"
+    counting = together()
+    zvcore.convert(url, back, format=kind, storage_options=s3.options)
+    assert counting.enough
+    assert arrays(zvcore.open(back)) == arrays(zvcore.open(here))
+
+
+def test_what_was_made_with_one_that_fails_is_removed(s3: S3, url: str, proxy: Proxy, tmp_path: Path) -> None:
+    here = group(tmp_path / "here", "zarr3")
+
+    def fail(request: Request) -> int | None:
+        path = request.path.partition("?")[0]
+        return 403 if request.method == "PUT" and path.endswith("below/7/zarr.json") else None
+
+    proxy.spoil = fail
+    with pytest.raises(zvcore.errors.ZvcoreError, match="below/7"):
+        zvcore.convert(here, url, format="zarr3", storage_options=s3.options)
+    proxy.spoil = None
+    report = zvcore.verify(url, storage_options=s3.options) if [*open_store(url, "r", s3.options).list()] else None
+    assert report is None or report.status == "unfinished"
+    zvcore.convert(here, url, format="zarr3", storage_options=s3.options)
+    assert arrays(zvcore.open(url, storage_options=s3.options)) == arrays(zvcore.open(here))
