@@ -10,8 +10,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from functools import partial
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from zvcore.care.document_order import DocumentOrder
 from zvcore.care.mirror_questions import CopyQuestion, SyncQuestion
@@ -125,6 +126,14 @@ def _passing_over(folder: str, error: OSError) -> None:
     """Of a folder that cannot be looked into, the pass that copies tells."""
 
 
+class _Done(NamedTuple):
+    """What was done about an object, and how many bytes it has; of one that was put there, the MD5 of its bytes."""
+
+    what: str
+    size: int
+    digest: str | None = None
+
+
 class _Mirror:
     """One run of copying."""
 
@@ -186,34 +195,38 @@ class _Mirror:
         pending, threads = iter(keys), self._asked.threads or _AT_ONCE
         while batch := [*islice(pending, _BATCH)]:
             told = zip(batch, _facts(self.source, batch), _facts(self.target, [*map(self._to, batch)]), strict=True)
-            for key, (outcome, size) in zip(batch, side_by_side(self._one, [*told], threads), strict=True):
+            done = dict(zip(batch, side_by_side(partial(self._try, self._mirrored), [*told], threads), strict=True))
+            put = {key: one for key, one in done.items() if isinstance(one, _Done) and one.digest is not None}
+            there = zip(put, put.values(), _facts(self.target, [*map(self._to, put)]), strict=True)
+            done.update(zip(put, side_by_side(partial(self._try, self._arrived), [*there], threads), strict=True))
+            for key, outcome in done.items():
                 if isinstance(outcome, ZvcoreError):
                     report.tell(Problem.of(outcome, key))
                     continue
-                report.count(f"objects {outcome}")
-                if outcome == "copied":
-                    report.count("bytes copied", size)
+                report.count(f"objects {outcome.what}")
+                if outcome.what == "copied":
+                    report.count("bytes copied", outcome.size)
             watch(len(batch))
 
     def _to(self, key: str) -> str:
         return key if self.target.file is None else self.target.file
 
-    def _one(self, told: tuple[str, _Told, _Told]) -> tuple[str | ZvcoreError, int]:
-        """(what was done, how many bytes)"""
+    def _try(self, function: Callable[..., _Done], told: tuple[Any, ...]) -> _Done | ZvcoreError:
+        """What was done, or why it was not; the key comes first of what the function is given."""
         key = told[0]
         try:
-            return self._mirrored(*told)
+            return function(*told)
         except ZvcoreError as error:
             error.key = error.key or key
-            return error, 0
+            return error
         except OSError as error:
             if error.errno in _NO_OBJECT_IS_WRITTEN:
                 raise
             refused = refusal(error)
             refused.key = key
-            return refused, 0
+            return refused
 
-    def _mirrored(self, key: str, here: _Told, there: _Told) -> tuple[str, int]:
+    def _mirrored(self, key: str, here: _Told, there: _Told) -> _Done:
         to = self._to(key)
         if isinstance(here, str):
             here = self.source.facts([key])[0]
@@ -223,13 +236,12 @@ class _Mirror:
         if isinstance(there, str):
             there = self.target.facts([to])[0]
         if there is not None and there.size == here.size and self._is_same(key, to, here, there):
-            return "the same", here.size
+            return _Done("the same", here.size)
         if there is not None and not self._overwrite:
             raise ConflictError("another object is there already", key=to, expected=here.size, found=there.size)
-        return "copied", here.size if self._asked.dry_run else self._copied(key, to)
+        return _Done("copied", here.size) if self._asked.dry_run else self._copied(key, to)
 
-    def _copied(self, key: str, to: str) -> int:
-        """How many bytes it has."""
+    def _copied(self, key: str, to: str) -> _Done:
         first = self.source.snapshot(key, 0, _BLOCK)
         if first is None:
             raise NotFoundError("it is gone, or a link to nothing", key=key)
@@ -240,17 +252,23 @@ class _Mirror:
             self.target.put(to, first.data)
         else:
             self._copied_in_blocks(key, to, first, digest)
-        told = self.target.facts([to])[0]
-        if told is None or told.size != first.size:
+        return _Done("copied", first.size, digest.hexdigest())
+
+    def _arrived(self, key: str, put: _Done, told: _Told) -> _Done:
+        """The same, if that is what the destination has now."""
+        to = self._to(key)
+        if isinstance(told, str):
+            told = self.target.facts([to])[0]
+        if told is None or told.size != put.size:
             found = None if told is None else told.size
-            raise CorruptDataError("the copy has another size", key=to, expected=first.size, found=found)
-        if self._tells_md5 and told.md5 not in (None, digest.hexdigest()):
+            raise CorruptDataError("the copy has another size", key=to, expected=put.size, found=found)
+        if self._tells_md5 and told.md5 not in (None, put.digest):
             # Either damage, or no MD5 at all: reading it tells.
             self._refuse_difference(key, to)
             self._tells_md5 = False
         elif self._asked.verify:
             self._refuse_difference(key, to)
-        return first.size
+        return put
 
     def _refuse_cut(self, key: str, data: Buffer | None, size: int) -> None:
         if data is None or memoryview(data).nbytes != size:
