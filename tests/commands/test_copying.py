@@ -13,8 +13,8 @@ import pytest
 import zvcore
 from tests.stores.servers import best_server, s3_server
 from zvcore.commands import cli
-from zvcore.errors import NotFoundError
-from zvcore.stores import LocalStore, MemoryStore
+from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.stores import LocalStore, MemoryStore, open_store
 from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
@@ -77,6 +77,30 @@ def test_folders_are_packed_and_unpacked(source: Path, tmp_path: Path) -> None:
     assert cli.main(["cp", "-q", str(source), str(tmp_path / "packed.zip")]) == 0
     assert np.array_equal(zvcore.open(tmp_path / "packed.zip")["a"][...], DATA)
     assert cli.main(["cp", "-q", str(tmp_path / "packed.zip"), str(tmp_path / "unpacked")]) == 0
+    assert content(tmp_path / "unpacked") == content(source)
+
+
+def test_an_archive_goes_to_an_object_store_as_the_file_that_it_is(
+    source: Path, tmp_path: Path, server: S3, capsys
+) -> None:
+    packed = tmp_path / "packed.ozx"
+    zvcore.copy(source, packed)
+    url = server.url(f"archives-{uuid.uuid4()}/fly.ozx")
+    for kind in ("copied", "the same"):
+        report = zvcore.copy(packed, url, storage_options=server.options)
+        assert report.counts[f"objects {kind}"] == 1
+    assert np.array_equal(zvcore.open(f"{url}/a", storage_options=server.options)[...], DATA)
+    other = url.replace("fly", "other")
+    assert zvcore.sync(url, other, storage_options=server.options).ok
+    assert open_store(other.rpartition("/")[0], "r", server.options).get("other.ozx") == packed.read_bytes()
+    # A folder is none, and what is there and differs stays.
+    with pytest.raises(UnsupportedError, match="disks of this machine"):
+        zvcore.copy(source, url, storage_options=server.options)
+    zvcore.open(packed, "r+")["a"][0] = 7
+    assert not zvcore.copy(packed, url, storage_options=server.options).ok
+    assert np.array_equal(zvcore.open(f"{url}/a", storage_options=server.options)[...], DATA)
+    # Back, it is unpacked like any other archive.
+    zvcore.copy(url, tmp_path / "unpacked", storage_options=server.options)
     assert content(tmp_path / "unpacked") == content(source)
 
 

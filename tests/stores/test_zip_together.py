@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from zvcore.errors import ConflictError
+from zvcore.errors import ConflictError, StoreError
 from zvcore.stores import MemoryStore
 from zvcore.stores.zip_store import ZipStore
 
@@ -70,6 +70,34 @@ def test_many_objects_are_read_together(kind: str) -> None:
         assert [*map(bytes, found)] == [data[len(data) // 2 :][: len(data) // 3], b""], key
     assert folder.asked - before <= 1
     assert not [*store.damaged()]
+
+
+class Ends(Counted):
+    """Counts requests for the end of an object, which some servers do not understand."""
+
+    understood = True
+
+    def get(self, key: str, start: int = 0, length: int | None = None, *, stamp: Any = None) -> Any:
+        self.asked += 1
+        if start < 0 and not self.understood:
+            raise StoreError("bytes=-65577: 416", key=key)
+        return super().get(key, start, length, stamp=stamp)
+
+
+@pytest.mark.parametrize("understood", [True, False])
+def test_the_directory_is_read_with_the_end(understood: bool) -> None:
+    objects = {f"c/{i}": bytes([i % 256]) * i for i in range(500)}
+    folder = Ends()
+    folder.understood = understood
+    folder.put("a.zip", of_others("plain", objects))
+    store = ZipStore(folder, "a.zip")
+    assert sorted(store.list()) == sorted(objects)
+    assert folder.asked <= 2 - understood
+    large = {f"a long name of an object {i}": b"" for i in range(3000)}
+    folder.put("b.zip", of_others("plain", large))
+    folder.asked = 0
+    assert sorted(ZipStore(folder, "b.zip").list()) == sorted(large)
+    assert folder.asked <= 3 - understood
 
 
 def test_an_archive_that_is_replaced_is_told_of_all_that_were_to_be_read_of_it() -> None:

@@ -79,7 +79,9 @@ def sync(asked: SyncQuestion) -> Report:
 def _opened(asked: MirrorQuestion) -> tuple[Store, Store]:
     src, dst, options = asked.src, asked.dst, asked.storage_options
     own = asked.source_options
-    source = _source(src, own if own is not None else options if _is_url(src) else None)
+    # Archives are written on disks of this machine only: elsewhere they are files like others.
+    as_files = _is_url(dst) and _is_archive(dst) and _is_archive(src)
+    source = _source(src, own if own is not None else options if _is_url(src) else None, as_files)
     options = options if _is_url(dst) else None
     if source.file is not None:
         target: Store | None = open_beside(os.fsdecode(dst), "w", options)
@@ -103,13 +105,21 @@ def _is_url(path: Any) -> bool:
     return isinstance(path, str) and "://" in path
 
 
-def _source(src: Any, options: Mapping[str, Any] | None) -> Store:
+def _is_archive(path: Any) -> bool:
+    return isinstance(path, str | os.PathLike) and os.fsdecode(path).lower().endswith(ARCHIVE_ENDINGS)
+
+
+def _source(src: Any, options: Mapping[str, Any] | None, archives_are_files: bool) -> Store:
+    if archives_are_files:
+        file = open_beside(os.fsdecode(src), "r", options)
+        if file is not None and file.exists(str(file.file)):
+            return file
     if isinstance(src, (str, os.PathLike)):
         text = os.fsdecode(src)
         if "://" not in text and os.path.isdir(text):
             # A folder that others made may have links to anything on this machine.
             return ConfinedStore(Confinement(text))
-        if "://" not in text and os.path.isfile(text) and not text.lower().endswith(ARCHIVE_ENDINGS):
+        if "://" not in text and os.path.isfile(text) and not _is_archive(text):
             file = open_beside(text, "r", options)
             if file is not None:
                 return file

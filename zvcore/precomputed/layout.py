@@ -241,7 +241,7 @@ class UnshardedLayout(ScaleLayout):
     def _existing(self, keys: Keys) -> npt.NDArray[np.bool_]:
         if self.store.local_root is not None:
             return existing(keys, self.store.local_root)
-        return np.fromiter(self.store.each(self.store.exists, [*keys]), np.bool_, len(keys))
+        return np.fromiter((size is not None for size in self.store.sizes(keys)), np.bool_, len(keys))
 
     def _named(self, positions: Positions, kinds: Kinds) -> Keys:
         if (kinds == kinds[0]).all():

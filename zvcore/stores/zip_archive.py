@@ -10,9 +10,9 @@ from collections import OrderedDict
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.errors import ConflictError, StoreError, UnsupportedError
 from zvcore.stores.again import again
-from zvcore.stores.zip_directory import STORED, Entry, read_directory
+from zvcore.stores.zip_directory import LONGEST_END, STORED, Entry, read_directory
 from zvcore.stores.zip_reading import Beginnings
 from zvcore.stores.zip_writing import Writing, bytes_of, check, unpacked
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from zvcore.stores.base import Stamp, Store
+    from zvcore.stores.base import Snapshot, Stamp, Store
     from zvcore.stores.zip_reading import Ranges
 
 __all__ = ["Archive", "Request", "archive_at"]
@@ -110,12 +110,11 @@ class Archive:
     def _load(self) -> None:
         for attempt in again(self.name):
             with attempt:
-                stamp = self.folder.stamp(self.name)
-                size = None if stamp is None else self.folder.size(self.name)
+                end = self._end()
                 entries: dict[str, Entry] = {}
-                if size is not None:
-                    entries, _ = read_directory(partial(self._bytes, stamp=stamp), size, self.root)
-                self._entries, self._stamp = entries, stamp
+                if end is not None:
+                    entries, _ = read_directory(partial(self._bytes, end), end.size, self.root)
+                self._entries, self._stamp = entries, None if end is None else end.stamp
                 self._loaded = True
                 self._sorted = None
                 self._beginnings = Beginnings(self.root)
@@ -128,8 +127,23 @@ class Archive:
             if self._writing is None and self.folder.stamp(self.name) != self._stamp:
                 self._loaded = False
 
-    def _bytes(self, at: int, length: int, stamp: Stamp | None) -> bytes:
-        return bytes(bytes_of(self.folder, self.name, at, length, stamp))
+    def _end(self) -> Snapshot | None:
+        """The bytes that say where the directory lies."""
+        try:
+            return self.folder.snapshot(self.name, -LONGEST_END)
+        except StoreError:
+            # Some web servers count from the beginning alone, or get it wrong where the file is shorter.
+            size, stamp = self.folder.size(self.name), self.folder.stamp(self.name)
+            if size is None:
+                return None
+            return self.folder.snapshot(self.name, max(0, size - LONGEST_END), stamp=stamp)
+
+    def _bytes(self, end: Snapshot, at: int, length: int) -> bytes:
+        """Bytes of the archive whose end was read: the directory often lies in that already."""
+        begin = at - (end.size - len(end.data))
+        if begin >= 0:
+            return bytes(end.data[begin : begin + length])
+        return bytes(bytes_of(self.folder, self.name, at, length, end.stamp))
 
     def find(self, key: str) -> Entry | bytes | None:
         """A document that waits to be written, or the entry of another object."""

@@ -16,6 +16,7 @@ from zvcore.stores.files import encode_key
 
 __all__ = [
     "DEFLATED",
+    "LONGEST_END",
     "STORED",
     "Entry",
     "data_offset",
@@ -37,6 +38,8 @@ _END64 = struct.Struct("<IQHHIIQQQQ")
 _LOCAL_MARK, _CENTRAL_MARK, _END_MARK = 0x04034B50, 0x02014B50, 0x06054B50
 _LOCATOR_MARK, _END64_MARK = 0x07064B50, 0x06064B50
 _WIDE, _SHORT = 0xFFFFFFFF, 0xFFFF
+# The most bytes in which the end of an archive is found, which says where its directory lies.
+LONGEST_END = _END.size + _SHORT + _LOCATOR.size
 _ENCRYPTED, _UTF8 = 1, 1 << 11
 # 1980-01-01, the first day that zip knows: the same data make the same archive.
 _DAY = 1 << 5 | 1
@@ -66,7 +69,7 @@ def read_directory(read: Read, size: int, where: str) -> tuple[dict[str, Entry],
 
     Of entries of one name the last holds, as all readers have it.
     """
-    tail_at = max(0, size - _END.size - _SHORT - _LOCATOR.size)
+    tail_at = max(0, size - LONGEST_END)
     tail = read(tail_at, size - tail_at)
     end = _find_end(tail, where)
     _, disk, first, _, count, length, offset, _ = _END.unpack_from(tail, end)
