@@ -121,6 +121,19 @@ def test_conditions(client: Client) -> None:
     assert client.ask("/plain.txt", If_Modified_Since="no date at all").status == 200
 
 
+def test_the_condition_that_nothing_has_changed(client: Client) -> None:
+    first = client.ask("/plain.txt")
+    tag, changed = first.headers["ETag"], first.headers["Last-Modified"]
+    long_ago = "Thu, 01 Jan 1970 00:00:00 GMT"
+    for header, status in ((changed, 200), (long_ago, 412), ("no date at all", 200)):
+        assert client.ask("/plain.txt", If_Unmodified_Since=header).status == status
+        assert client.ask("/plain.txt", Range="bytes=0-1", If_Unmodified_Since=header).status == (
+            206 if status == 200 else status
+        )
+    # What tags say is worth more.
+    assert client.ask("/plain.txt", If_Match=tag, If_Unmodified_Since=long_ago).status == 200
+
+
 def test_the_tag_changes_with_the_file(client: Client, shelf: Path) -> None:
     file = shelf / "changing"
     file.write_bytes(b"one")

@@ -28,7 +28,10 @@ class Conditions:
     def failed(self) -> bool:
         """Whether the client wants another version than there is."""
         wanted = self._tags("If-Match")
-        return wanted is not None and self._tag not in wanted and "*" not in wanted
+        if wanted is not None:
+            return self._tag not in wanted and "*" not in wanted
+        since = _time(self._headers.get("If-Unmodified-Since"))
+        return since is not None and self._changed is not None and self._changed > since
 
     @property
     def unchanged(self) -> bool:

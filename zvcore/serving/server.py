@@ -37,7 +37,7 @@ __all__ = ["DataServer", "make_server"]
 
 _EXPOSED = "Accept-Ranges, Content-Encoding, Content-Length, Content-Range, Content-Type, Date, ETag, Last-Modified"
 # What says that a client may not want the whole of a file.
-_ABOUT_PARTS = ("Range", "If-None-Match", "If-Modified-Since", "If-Match")
+_ABOUT_PARTS = ("Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since")
 _METHODS = "GET, HEAD, OPTIONS"
 _MOST_LISTED = 10_000
 # Bodies mean nothing to a server that only reads. Short ones are skipped, after others the connection ends.
