@@ -132,6 +132,21 @@ def test_a_whole_url_is_asked_for_by_the_host_in_it(
     assert status(raw(server, request.encode())) == expected
 
 
+@pytest.mark.parametrize("name", ["größe.txt", "数据.txt", b"\xff\xfe.txt"])
+@pytest.mark.parametrize("start", [b"/", b"http://localhost:PORT/"])
+def test_names_may_be_sent_as_the_bytes_that_they_are(shelf: Path, server: DataServer, name: Any, start: bytes) -> None:
+    """As curl does, and others that are given no escapes."""
+    name = os.fsencode(name)
+    with open(os.path.join(os.fsencode(shelf), name), "wb") as file:
+        file.write(b"found")
+    try:
+        head = b" HTTP/1.1\r\nHost: localhost:PORT\r\nConnection: close\r\n\r\n"
+        answer = raw(server, b"GET " + start + name + head)
+    finally:
+        os.remove(file.name)
+    assert status(answer) == 200 and answer.endswith(b"found")
+
+
 @pytest.mark.parametrize("head", ["", "Host: localhost:PORT\r\nHost: localhost:PORT\r\n"])
 def test_a_whole_url_needs_a_host_beside_it_too(server: DataServer, head: str) -> None:
     answer = raw(server, f"GET http://localhost:PORT/plain.txt HTTP/1.1\r\n{head}\r\n".encode())

@@ -68,11 +68,13 @@ class Hosts:
 
 
 def path_of(target: str, headers: Message) -> str:
-    """The path that a request asks for, with its query.
+    """The path that a request asks for, with its query, in ASCII.
 
     As to a proxy, it may be asked for by its whole URL. The host in that is then the one that is meant, and takes the
     place of what `Host` says (RFC 9112, 3.2.2).
     """
+    # Many clients send bytes that are no ASCII as they are, which Python reads as Latin-1.
+    target = "".join(sign if sign.isascii() else f"%{ord(sign):02X}" for sign in target)
     if target[: len(_ABSOLUTE)].lower() != _ABSOLUTE:
         return target
     rest = target[len(_ABSOLUTE) :]
