@@ -201,6 +201,29 @@ def test_requests_after_a_body_are_answered(server: DataServer) -> None:
     assert answer.startswith(b"HTTP/1.1 204") and b"HTTP/1.1 404" in answer
 
 
+@pytest.mark.parametrize(
+    ("request_line", "expected"),
+    [("GET / HTTP/2.0", 505), ("GET / HTTP/x", 400), ("GET", 400), ("\x16\x03\x01", 400), ("TRACE / HTTP/1.1", 501),
+     ("POST / HTTP/1.1", 405), (f"GET /{'a' * 70000} HTTP/1.1", 414)],
+)  # fmt: skip
+def test_what_is_refused_has_a_status_and_ends_the_connection(
+    server: DataServer, request_line: str, expected: int
+) -> None:
+    """Python's server answers other versions of HTTP with a body alone."""
+    answer = raw(server, request_line.encode("latin-1") + b"\r\nHost: localhost:PORT\r\n\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % expected)
+    assert b"\r\nConnection: close" in head and b"\r\nAccess-Control-Allow-Origin: *" in head
+    assert b"text/plain" in head and len(body) == int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0])
+
+
+def test_a_connection_that_goes_on_is_not_said_to_end(server: DataServer) -> None:
+    request = b"GET /plain.txt HTTP/1.1\r\nHost: localhost:PORT\r\n"
+    answer = raw(server, request + b"\r\n" + request + b"Connection: close\r\n\r\n")
+    first, last = answer.split(b"HTTP/1.1 200")[1:]
+    assert b"Connection: close" not in first and b"Connection: close" in last
+
+
 # --- pages among the data
 
 

@@ -156,6 +156,16 @@ class Handler(BaseHTTPRequestHandler):
         self._skip_body()
         return True
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What `http.server` refuses by itself, told as all else is.
+
+        A client that speaks another version of HTTP, or no HTTP, needs a status too: Python gives it a body alone.
+        """
+        self.close_connection = True
+        self._body = self.command != "HEAD"
+        self.request_version = self.protocol_version
+        self._send_text(HTTPStatus(code), message or HTTPStatus(code).phrase)
+
     def handle_expect_100(self) -> bool:
         # No body is needed: a client that waits for permission to send one learns that from the answer.
         return True
@@ -257,6 +267,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Access-Control-Expose-Headers", _EXPOSED)
         self.send_header("Cross-Origin-Resource-Policy", "cross-origin")
         self.send_header("X-Content-Type-Options", "nosniff")
+        if self.close_connection:
+            # Who is not told would send the next request into it.
+            self.send_header("Connection", "close")
         super().end_headers()
 
     def _send_made(self, path: str, query: str) -> None:
