@@ -278,6 +278,13 @@ def test_folders(client: Client) -> None:
     assert b"/.." not in hidden.replace(b"../", b"")
 
 
+def test_a_file_is_no_folder(client: Client, shelf: Path) -> None:
+    (shelf / "packed-only.gz").write_bytes(gzip.compress(CONTENT))
+    for path in ("/plain.txt", "/packed-only", "/a.zarr/zarr.json"):
+        assert client.ask(path).status == 200
+        assert client.ask(f"{path}/").status == 404
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_it_only_reads(client: Client, method: str) -> None:
     answer = client.ask("/plain.txt", method)

@@ -236,6 +236,9 @@ class Handler(BaseHTTPRequestHandler):
         if found is None:
             return self._send_text(HTTPStatus.NOT_FOUND, "not found")
         try:
+            if path.endswith("/") and not found.is_folder:
+                # In stores far away there is nothing by that name either.
+                return self._send_text(HTTPStatus.NOT_FOUND, "not found")
             return self._send_found(found, names, path)
         finally:
             found.close()
