@@ -41,3 +41,31 @@ def test_a_sharding_that_is_none(array: str, tmp_path: Path, capsys: pytest.Capt
     # What is wrong with the data is not wrong usage.
     (tmp_path / "a.zarr" / "zarr.json").write_text("{")
     assert cli.main(["mesh", array, str(tmp_path / "m"), "--voxel-size", "1,1,1nm"]) == 1
+
+
+@pytest.mark.parametrize("place", ["x.npy", "x.npy/", "plain"])
+def test_a_file_is_not_served_and_not_called_missing(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.zeros(3))
+    (tmp_path / "plain").write_text("text")
+    assert cli.main(["serve", "--port", "0", place]) == 2
+    assert f"{place} is a file; what is served is a folder, such as that around it: {tmp_path}\n" in (
+        capsys.readouterr().err
+    )
+
+
+def test_an_archive_is_served(
+    array: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from zvcore.serving.server import DataServer
+
+    def interrupted(server: DataServer) -> None:
+        assert server.root.look([b"zarr.json"]) is not None
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DataServer, "serve_forever", interrupted)
+    zvcore.copy(array, str(tmp_path / "a.zip"))
+    assert cli.main(["serve", "--port", "0", str(tmp_path / "a.zip")]) == 0
+    assert capsys.readouterr().out.startswith("http://127.0.0.1:")

@@ -273,7 +273,11 @@ def test_a_volume_on_a_web_server_without_lists_is_served(tmp_path: Path) -> Non
 def test_stores_in_memory_and_archives_are_served(shelf: Path, tmp_path: Path) -> None:
     zvcore.copy(str(shelf / "a.zarr"), "memory://served/a.zarr")
     zvcore.copy(str(shelf / "a.zarr"), str(tmp_path / "b.zip"))
-    for place, name in (("memory://served", "a.zarr"), (f"file://{tmp_path}/b.zip", "")):
+    zvcore.copy(str(shelf / "a.zarr"), str(tmp_path / "c.zip/within/a.zarr"))
+    for place, name in (
+        ("memory://served", "a.zarr"), (f"file://{tmp_path}/b.zip", ""), (tmp_path / "b.zip", ""),
+        (f"{tmp_path}/c.zip", "within/a.zarr"), (f"{tmp_path}/c.zip/within", "a.zarr"),
+    ):  # fmt: skip
         with served(place, None) as client:
             assert listed(client)[name]["shape"] == [20, 40, 50]
 

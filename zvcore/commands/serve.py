@@ -12,12 +12,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
     parser: argparse.ArgumentParser = commands.add_parser(
         "serve",
         parents=[common],
-        help="serve a folder or an object store over HTTP, with links that open Neuroglancer",
-        description="Serve a folder, or what lies at an address such as s3://bucket/data, over HTTP, read only. The "
-        "page at its root lists the data sets in it, with pictures and links that open them in "
+        help="serve a folder, an archive or an object store over HTTP, with links that open Neuroglancer",
+        description="Serve a folder, a zip archive, or what lies at an address such as s3://bucket/data, over HTTP, "
+        "read only. The page at its root lists the data sets in it, with pictures and links that open them in "
         "Neuroglancer. Ends with Ctrl-C.",
     )
-    parser.add_argument("path", help="a folder or its address: a data set, or one with data sets in it")
+    parser.add_argument("path", help="a folder, an archive, or its address: a data set, or one with data sets in it")
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="default: 8000; 0: any free port")
     parser.add_argument(
         "--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1, only this machine)"
@@ -43,11 +43,15 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--port is 0 to 65535, not {options.port}")
     if not options.origin.isprintable() or not options.origin.strip():
         raise UsageError(f"--origin is * or one origin, not {options.origin!r}")
-    if "://" not in options.path and not os.path.isdir(options.path):
-        raise UsageError(f"there is no such folder: {options.path}")
     from zvcore import codecs
     from zvcore.serving.limits import LARGEST_UNIT
+    from zvcore.stores.opening import archive_in
 
+    if "://" not in options.path and archive_in(options.path) is None and not os.path.isdir(options.path):
+        if os.path.isfile(os.path.abspath(options.path)):
+            folder = os.path.dirname(os.path.abspath(options.path))
+            raise UsageError(f"{options.path} is a file; what is served is a folder, such as that around it: {folder}")
+        raise UsageError(f"there is no such folder: {options.path}")
     # What lies in the folder may be anybody's.
     limit = codecs.max_decoded_size
     codecs.max_decoded_size = min(limit, LARGEST_UNIT)

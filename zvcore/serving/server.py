@@ -27,6 +27,7 @@ from zvcore.serving.site import Site, folder_page
 from zvcore.serving.turns import Busy
 from zvcore.serving.unpacking import Unpacked
 from zvcore.stores import open_store
+from zvcore.stores.opening import archive_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -53,9 +54,9 @@ Header = tuple[str, str]
 
 
 def place_at(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> Place:
-    """What is served: a folder of this machine, with its links and files, or what lies at any other address."""
+    """What is served: a folder of this machine, with its links and files; or an archive, or what lies at an address."""
     text = os.fsdecode(path)
-    if "://" not in text and not storage_options:
+    if "://" not in text and not storage_options and archive_in(text) is None:
         return Root(path)
     from zvcore.serving.remote_place import RemotePlace
 
@@ -411,8 +412,8 @@ class Handler(BaseHTTPRequestHandler):
 def make_server(path: str | os.PathLike[str], host: str = "127.0.0.1", port: int = 0, **options: Any) -> DataServer:
     """A server that is bound to its port (0: any that is free) and waits for `serve_forever`.
 
-    path           a folder, or the address of one: s3://, gs://, http:// and whatever `zvcore.open` takes, read with
-                   the credentials that this process has, or those in `storage_options`
+    path           a folder, a zip archive, or the address of one: s3://, gs://, http:// and whatever `zvcore.open`
+                   takes, read with the credentials that this process has, or those in `storage_options`
     origin         which pages in a browser may read the data: "*" or one origin, such as "https://example.org"
     neuroglancer   the URL of the Neuroglancer that the links open
     hosts          other names, with or without a port, under which clients know the server: those of a proxy or tunnel
