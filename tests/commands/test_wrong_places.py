@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,3 +70,15 @@ def test_an_archive_is_served(
     zvcore.copy(array, str(tmp_path / "a.zip"))
     assert cli.main(["serve", "--port", "0", str(tmp_path / "a.zip")]) == 0
     assert capsys.readouterr().out.startswith("http://127.0.0.1:")
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert cli.main(["serve", str(tmp_path), "--port", str(port)]) == 1
+    assert f"cannot listen at 127.0.0.1, port {port}: " in capsys.readouterr().err
+
+
+def test_a_host_that_there_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["serve", str(tmp_path), "--port", "0", "--host", "no host"]) == 2
+    assert "zvcore serve: --host no host: " in capsys.readouterr().err

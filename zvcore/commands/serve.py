@@ -64,7 +64,9 @@ def run(options: argparse.Namespace) -> int:
 
 def serve(options: argparse.Namespace) -> None:
     import os
+    import socket
 
+    from zvcore.commands import UsageError
     from zvcore.commands.terminal import flush, put, reading, say
     from zvcore.serving import make_server
     from zvcore.stores.fenced import without_credentials
@@ -73,12 +75,15 @@ def serve(options: argparse.Namespace) -> None:
         if options.verbose:
             say(options, line)
 
-    with reading(options.path):
-        server = make_server(
-            options.path, options.host, options.port,
-            origin=options.origin, neuroglancer=options.neuroglancer, hosts=options.allow_host, log=log,
-            threads=options.threads,
-        )  # fmt: skip
+    try:
+        with reading(options.path):
+            server = make_server(
+                options.path, options.host, options.port,
+                origin=options.origin, neuroglancer=options.neuroglancer, hosts=options.allow_host, log=log,
+                threads=options.threads,
+            )  # fmt: skip
+    except socket.gaierror as error:
+        raise UsageError(f"--host {options.host}: {error.strerror}") from error
     try:
         with server:
             told = without_credentials(options.path) if "://" in options.path else os.path.abspath(options.path)

@@ -92,6 +92,9 @@ class DataServer(ThreadingHTTPServer):
         self.site = Site(self.root, neuroglancer=neuroglancer, threads=threads)
         try:
             super().__init__((host, port), Handler)
+        except OSError as error:
+            self.root.close()
+            raise OSError(error.errno, f"cannot listen at {host}, port {port}: {error.strerror}") from error
         except BaseException:
             self.root.close()
             raise
