@@ -43,6 +43,25 @@ def test_all_are_found(datasets: dict[str, dict]) -> None:
     assert "MetadataError" in datasets["broken.zarr"]["error"]
 
 
+def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
+    for name in ("new\nline.zarr", "back\\slash.zarr", "a.zarr", "sub/b.zip"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        zvcore.create(tmp_path / name, format="zarr3", shape=(4, 4), dtype="u1", chunks=(4, 4))
+    for number in range(9):
+        (tmp_path / f"x{number}.ozx").touch()
+    (tmp_path / ".hidden.zip").touch()
+    with served(tmp_path) as client:
+        found = json.loads(client.ask("/.zvcore/datasets.json").body)
+        page = client.ask("/").body.decode()
+    assert [one["path"] for one in found["datasets"]] == ["a.zarr"]
+    archives, names = found["incomplete"].split(". ")
+    assert archives.endswith("by itself: sub/b.zip, x0.ozx, x1.ozx, x2.ozx, x3.ozx and 5 more")
+    assert names.endswith(": back\\slash.zarr, new\\x0aline.zarr.")
+    assert "sub/b.zip" in page and "new\\x0aline.zarr" in page
+    with served(tmp_path / "a.zarr") as client:
+        assert json.loads(client.ask("/.zvcore/datasets.json").body)["incomplete"] is None
+
+
 def test_sizes(datasets: dict[str, dict], shelf: Path) -> None:
     for name, found in datasets.items():
         files = [file for file in (shelf / name).rglob("*") if file.is_file()]

@@ -15,10 +15,12 @@ from zvcore.format import formats
 from zvcore.format import marks as documents_of
 from zvcore.opening import detect, open_silently, unreadable
 from zvcore.pictures.preview import image_of
-from zvcore.serving.paths import is_shown, told
+from zvcore.serving.paths import is_shown, may_be_asked_for, told
 from zvcore.stores import open_store
 from zvcore.stores.fenced import without_credentials
+from zvcore.stores.opening import ARCHIVE_ENDINGS
 from zvcore.stores.single_file import SingleFileStore
+from zvcore.wording import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -47,6 +49,8 @@ _SECONDS = 5.0
 _SECONDS_FAR = 20.0
 _AT_ONCE = 16
 _NOTE = KEY.encode()
+_ARCHIVE_ENDINGS = tuple(map(str.encode, ARCHIVE_ENDINGS))
+_MOST_NAMED = 5
 
 
 @dataclass
@@ -92,7 +96,7 @@ class Dataset:
 
 @dataclass
 class Catalog:
-    """All data sets that were found; `cut` says what was left out, if something was."""
+    """All data sets that were found; `cut` says what was left out, if something was, in sentences."""
 
     datasets: list[Dataset] = field(default_factory=list)
     cut: str | None = None
@@ -115,6 +119,7 @@ def find_datasets(root: Place) -> Catalog:
             catalog.datasets += itertools.islice(datasets, _MOST_DATASETS - len(catalog.datasets))
             pending += below
     catalog.datasets.sort(key=lambda dataset: dataset.names)
+    catalog.cut = " ".join(filter(None, [catalog.cut, *search.passed_over()])) or None
     return catalog
 
 
@@ -131,6 +136,8 @@ class _Search:
         self._deadline = deadline
         self._known = marks()
         self._endings = suffixes()
+        self._archives: list[bytes] = []
+        self._nameless: list[bytes] = []
 
     def is_over(self) -> bool:
         return time.monotonic() > self._deadline
@@ -150,6 +157,7 @@ class _Search:
             folders, listed = root.listing(names)
         except (OSError, UnsupportedError):
             return [], []
+        self._pass_over(names, folders, listed)
         files = set(listed)
         together = not root.far and gathered(listed)
         if _NOTE in files:
@@ -165,6 +173,18 @@ class _Search:
             return found, []
         return found, [_Folder([*names, name], unfinished) for name in sorted(folders, reverse=True) if is_shown(name)]
 
+    def _pass_over(self, names: list[bytes], folders: Sequence[bytes], files: Sequence[bytes]) -> None:
+        self._nameless += [name for name in (*folders, *files) if not may_be_asked_for(name)]
+        archives = [name for name in files if name.lower().endswith(_ARCHIVE_ENDINGS) and is_shown(name)]
+        self._archives += [b"/".join([*names, name]) for name in archives]
+
+    def passed_over(self) -> Iterator[str]:
+        """In sentences, what may be data sets and was not looked at."""
+        if self._archives:
+            yield f"Archives are not looked into, but served each by itself: {_some(self._archives)}."
+        if self._nameless:
+            yield f"Not served for a backslash, a control character or too many letters: {_some(self._nameless)}."
+
     def _files(self, names: list[bytes], files: list[bytes]) -> Iterator[Dataset]:
         """Data sets that are files of a folder: there may be a stack of thousands."""
         for name in files:
@@ -175,6 +195,13 @@ class _Search:
             if found is not None:
                 found.unfinished = told(unfinished_at(found.store))
                 yield found
+
+
+def _some(names: list[bytes]) -> str:
+    """The first of these names, and how many more there are."""
+    first, more = sorted(names)[:_MOST_NAMED], len(names) - _MOST_NAMED
+    text = printable(", ".join(name.decode("utf-8", "backslashreplace") for name in first))
+    return f"{text} and {more:,} more" if more > 0 else text
 
 
 def marks() -> set[bytes]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from zvcore.converting.note import UnfinishedConversion
 
-__all__ = ["Root", "is_shown", "may_be_read", "split_path", "told"]
+__all__ = ["Root", "is_shown", "may_be_asked_for", "may_be_read", "split_path", "told"]
 
 # Names that begin with a dot are not served, except the metadata of Zarr v2.
 _SHOWN = (b".zarray", b".zgroup", b".zattrs", b".zmetadata")
@@ -46,7 +46,12 @@ def may_be_read(name: bytes) -> bool:
 
 def is_shown(name: bytes) -> bool:
     """Whether a file or folder of this name may be seen at all."""
-    return _NAME.fullmatch(name) is not None and (not name.startswith(b".") or name in _SHOWN)
+    return may_be_asked_for(name) and (not name.startswith(b".") or name in _SHOWN)
+
+
+def may_be_asked_for(name: bytes) -> bool:
+    """Whether requests may have such a name in them."""
+    return _NAME.fullmatch(name) is not None
 
 
 def told(found: UnfinishedConversion | None) -> str | None:
