@@ -12,6 +12,7 @@ from zvcore import transfer
 from zvcore.boxes import box_of, count_of, slices
 from zvcore.cached import cached_property
 from zvcore.casting import as_dtype
+from zvcore.engine import thread_count
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.selection import MOST_AXES, Selection
 from zvcore.engine.sources import ABSENT
@@ -76,7 +77,7 @@ class Array(Generic[Item]):
         self._attrs = cast("MutableMapping[str, Any]", {} if attrs is None else attrs)
         self._codec = codec
         self._read_only = read_only or layout.store.read_only
-        self._work = Work(threads)
+        self._work = Work(thread_count(threads))
 
     # --- what it is
 
@@ -259,7 +260,7 @@ class Array(Generic[Item]):
     def _work_with(self, threads: int | None, progress: Progress | None = None, memory: int | None = None) -> Work:
         if threads is None and progress is None and memory is None:
             return self._work
-        return Work(self._work.threads if threads is None else threads, progress, memory)
+        return Work(self._work.threads if threads is None else thread_count(threads), progress, memory)
 
     @property
     def oindex(self) -> OrthogonalIndex[Item]:

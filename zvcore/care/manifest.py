@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.care.refusals import refusal
 from zvcore.care.unfinished import refuse_unfinished
 from zvcore.converting.note import places_above
-from zvcore.engine import default_thread_count
+from zvcore.engine import default_thread_count, thread_count
 from zvcore.errors import MetadataError, StoreError, UnsupportedError, ZvcoreError
 from zvcore.opening import store_at
 from zvcore.progress import shown
@@ -80,6 +80,7 @@ def make_manifest(
     that cannot be read, such as links that lead to nothing: what they lack would never be missed.
     `fsync` is as in `zvcore.open`.
     """
+    threads = thread_count(threads)
     store = store_at(path, "r+", storage_options).durable(fsync)
     refuse_unfinished(path, store, None, storage_options, "certified")
     _refuse_unreadable(store)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from zvcore.care.document_order import DocumentOrder
 from zvcore.care.mirror_questions import CopyQuestion, SyncQuestion
 from zvcore.care.refusals import refusal, tell_refused
+from zvcore.engine import thread_count
 from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, ZvcoreError
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
@@ -150,6 +151,7 @@ class _Mirror:
     def __init__(self, asked: MirrorQuestion, *, overwrite: bool, size_only: bool = False) -> None:
         self.source, self.target = _opened(asked)
         self._asked, self._overwrite, self._size_only = asked, overwrite, size_only
+        self._at_once = thread_count(asked.threads) or _AT_ONCE
         self._order = DocumentOrder()
         self._local = None if self.target.local_root is None else os.path.realpath(self.target.local_root)
         self._folders: dict[str, bool] = {}
@@ -202,7 +204,7 @@ class _Mirror:
         return self._order.stage(key) or (0, False)
 
     def _pass(self, report: Report, keys: Iterable[str], watch: Callable[[int], None]) -> None:
-        pending, threads = iter(keys), self._asked.threads or _AT_ONCE
+        pending, threads = iter(keys), self._at_once
         while batch := [*islice(pending, _BATCH)]:
             told = zip(batch, _facts(self.source, batch), _facts(self.target, [*map(self._to, batch)]), strict=True)
             done = dict(zip(batch, side_by_side(partial(self._try, self._mirrored), [*told], threads), strict=True))

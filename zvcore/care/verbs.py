@@ -26,6 +26,7 @@ from zvcore.converting.note import (
 from zvcore.converting.note import KEY as NOTE
 from zvcore.converting.part_notes import FOLDER as PARTS
 from zvcore.converting.share import Share
+from zvcore.engine import thread_count
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, StoreError, UnsupportedError, ZvcoreError
 from zvcore.format import Format, get_format
 from zvcore.logs import Log
@@ -98,7 +99,7 @@ def verify(
             storage_options=storage_options, max_problems=max_problems, **options,
         )  # fmt: skip
 
-    share = Share.of(part)
+    share, threads = Share.of(part), thread_count(threads)
     with keeping(max_problems):
         try:
             store, found, only = find(path, "r", format, storage_options)
@@ -317,6 +318,7 @@ def repair(
     default.
     `fsync` is as in `zvcore.open`.
     """
+    threads = thread_count(threads)
     here, there = shared_options(storage_options, path, path if out is None else out)
     store, found, only = find_one(path, "r" if out is not None else "r+", format, here)
     store = store.durable(fsync)
@@ -351,6 +353,7 @@ def compact(
 
     `fsync` is as in `zvcore.open`.
     """
+    threads = thread_count(threads)
     store, found, only = find_one(path, "r+", format, storage_options)
     store = store.durable(fsync)
     report: Report = found.care().compact(store, threads=threads, only=None if only is None else [only])
@@ -369,6 +372,7 @@ def inspect(
 
     `threads` is how many objects are asked about at once; None: as suits the store.
     """
+    threads = thread_count(threads)
     store, format_found, only = find(path, "r", format, storage_options)
     found = format_found.care().inspect(store, only=only, threads=threads)
     unfinished = unfinished_around(place_of(path, store), storage_options)

@@ -24,6 +24,7 @@ from zvcore.converting.sharing import Sharing
 from zvcore.converting.surroundings import surroundings
 from zvcore.converting.table_reading import read_table
 from zvcore.converting.whole import whole_image
+from zvcore.engine import thread_count
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.exchange import Target
 from zvcore.exchange.rows import Rows
@@ -155,6 +156,7 @@ def convert(
     durability  of what is written into folders, as in `zvcore.open`
     format_options  options of the destination's format, as in `zvcore.create`
     """
+    threads = thread_count(threads)
     given, started = locals(), time.monotonic()
     given["format"], _ = _chosen(given)
     source, to_there = _source(given)
@@ -176,7 +178,7 @@ def plan(given: Mapping[str, Any]) -> Plan:
     What `convert` refuses is refused here too. `print(plan)` shows it; `plan.to_json()` is for programs.
     """
     format, why = _chosen(given)
-    given = {**given, "format": format}
+    given = {**given, "format": format, "threads": thread_count(given["threads"])}
     source, to_there = _source(given)
     one = _in_one_piece(source, to_there, given)
     plan = _conversion(source, to_there, given).plan() if one is None else one.plan()

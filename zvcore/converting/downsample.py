@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore import opening
 from zvcore.boxes import lengths_of
 from zvcore.converting.convert import DEFAULT_MEMORY, Path, convert
+from zvcore.engine import thread_count
 from zvcore.format import Node
 from zvcore.stores.objects import is_place
 from zvcore.stores.opening import shared_options
@@ -48,6 +49,7 @@ def downsample(
     what values are, booleans and whole numbers of 32 and 64 bits. Boxes at odd ends hold fewer voxels and are the mean,
     or mode, of those. `part`, `finish` and `fsync` are as in `zvcore.convert`.
     """
+    threads = thread_count(threads)
     if dst is not None:
         from_there, to_there = shared_options(storage_options, src, dst)
         source = opening.open(src, storage_options=from_there) if not isinstance(src, Node) and is_place(src) else src

@@ -8,7 +8,7 @@ from zvcore.engine.form import Form
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT, Sources
 from zvcore.engine.work import Work
-from zvcore.system.threads import default_thread_count
+from zvcore.system.threads import default_thread_count, thread_count
 
 __all__ = [
     "ABSENT",
@@ -23,4 +23,5 @@ __all__ = [
     "encode_many",
     "fetch",
     "fetch_sound",
+    "thread_count",
 ]

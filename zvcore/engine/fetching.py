@@ -17,6 +17,7 @@ from zvcore.engine.work import Work
 from zvcore.engine.write import encode_many as _encode_many
 from zvcore.errors import ConflictError
 from zvcore.stores.indexes import index_cache
+from zvcore.system.threads import thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,7 +49,7 @@ def fetch(
     """
     chunks = _chunks(store, sources, chains, count)
     limit = codecs.max_decoded_size if max_size is None else max_size
-    return fetch_chunks(chunks, Work(threads, progress), expected, limit)
+    return fetch_chunks(chunks, Work(thread_count(threads), progress), expected, limit)
 
 
 def fetch_sound(
@@ -66,7 +67,7 @@ def fetch_sound(
     """
     faults: list[tuple[int, ZvcoreError]] = []
     chunks = _chunks(store, sources, chains, count)
-    return fetch_chunks(chunks, Work(threads), expected, codecs.max_decoded_size, faults), faults
+    return fetch_chunks(chunks, Work(thread_count(threads)), expected, codecs.max_decoded_size, faults), faults
 
 
 def _chunks(store: Store, sources: Sources, chains: Sequence[CodecChain] | CodecChain, count: int | None) -> Chunks:
@@ -85,7 +86,7 @@ def encode_many(
     progress: Callable[[int, int], Any] | None = None,
 ) -> Buffers:
     """The encoded form of each of these byte strings."""
-    return _encode_many(items, chain, Work(threads, progress))
+    return _encode_many(items, chain, Work(thread_count(threads), progress))
 
 
 def reachable(store: Store, sources: Sources, count: int) -> Sources:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
+from zvcore.engine import thread_count
 from zvcore.forging.forge import Manner
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ class Question:
     @property
     def manner(self) -> Manner:
         return Manner(
-            int(self.memory), self.overwrite, self.resume, self.threads, self.client, self.progress, self.part,
-            self.finish,
+            int(self.memory), self.overwrite, self.resume, thread_count(self.threads), self.client, self.progress,
+            self.part, self.finish,
         )  # fmt: skip
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
-__all__ = ["MOST_THREADS", "default_thread_count"]
+from zvcore.boxes import whole_number
+from zvcore.errors import MetadataError
+
+__all__ = ["MOST_THREADS", "default_thread_count", "thread_count"]
 
 # More threads than this are never used.
 MOST_THREADS = 256
@@ -20,3 +24,19 @@ def default_thread_count() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def thread_count(given: Any) -> int | None:
+    """What a caller gave as `threads`; None: as many as there are by default.
+
+    Checked where calls come in: further inside, half a thread is cut off, and text ends in an error about `<`.
+    """
+    if given is None:
+        return None
+    try:
+        count = whole_number(given, "threads")
+    except MetadataError:
+        raise ValueError(f"threads must be a whole number, not {given!r}") from None
+    if count < 1:
+        raise ValueError(f"threads must be at least 1, not {given}")
+    return count

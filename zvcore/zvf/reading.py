@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.engine import thread_count
 from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
 from zvcore.kernels import fragments as kernel
 from zvcore.kernels import vlen
@@ -199,7 +200,7 @@ def _check_aligned(grid: CellGrid, form: AttributeForm, chunks: Ints, cells: Cel
 
 
 def _taken(wanted: kernel.Gathering, cells: Cells, form: AttributeForm, threads: int | None) -> npt.NDArray[Any]:
-    sums = wanted.sums
+    sums, threads = wanted.sums, thread_count(threads)
     out = np.empty((int(sums[-1]), *form.row_shape), form.dtype)
     if not len(out):
         return out.astype(form.dtype.newbyteorder("="))
