@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import zvcore
 from tests.processes import PATIENCE
 from zvcore import commands, wording
 from zvcore.commands import cli, shell_scripts, terminal
@@ -235,10 +237,29 @@ def test_bash_can_read_its_script() -> None:
         ("(skip_unsupported=True leaves them out)", "(--skip-unsupported leaves them out)"),
         ("choose one with image=: there are two", "choose one with --image: there are two"),
         ("consolidate=True makes one document", "--consolidate makes one document"),
-        ("resume=False, lossless=True and ome=False are no options here", None),
+        ("values are kept approximately; lossless=True keeps them",
+         "values are kept approximately; --set lossless=true keeps them"),
+        ("resume=False, careful=True and ome=False are no options here", None),
         ("/data/name=True-colours/image=1 is a path", None),
     ],
 )  # fmt: skip
 def test_errors_advise_in_the_words_of_the_command(said: str, told: str | None) -> None:
     parser = cli.make_parser().parse_args(["convert", "a", "b"]).parser
     assert cli.in_options(said, parser) == (told or said)
+
+
+@pytest.mark.parametrize("command", ["cat n5", "ls n5", "get n5 -o x.npy", "refs n5 -o x.json", "info n5", "verify n5"])
+def test_formats_are_advised_as_an_option(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the command has none, as that of one that has."""
+    monkeypatch.chdir(tmp_path)
+    zvcore.create("n5/a/b", format="n5", shape=(4,), dtype="u1", chunks=(4,))
+    (tmp_path / "n5/attributes.json").unlink(missing_ok=True)
+    cli.main(command.split())
+    told = "".join(capsys.readouterr())
+    assert "format='" not in told
+    if command.split()[0] in ("info", "verify"):
+        assert "opened with --format n5" in told
+    elif not command.startswith("ls"):
+        assert "opened with zvcore info --format n5" in told

@@ -28,6 +28,10 @@ UNLESS_GIVEN: dict[str, Any] = {"threads": None, "quiet": False, "verbose": 0, "
 PATHS = ("path", "paths", "src", "dst", "out", "volume")
 # What may be left out, and may stand behind options.
 MAY_COME_LAST = ("region", "dst")
+# What errors advise to give a command that has no such option.
+OF_OTHER_COMMANDS = {"format": "zvcore info --format"}
+# And what is an option of a format, where there is `--set`.
+OF_FORMATS = {"lossless": "--set lossless=true"}
 AN_OPTION = re.compile("-(?![0-9])")
 # The exit status of a process that SIGTERM ended.
 TERMINATED = 143
@@ -160,6 +164,8 @@ def in_options(text: str, parser: argparse.ArgumentParser) -> str:
         for action in parser._actions
         if action.option_strings and action.const is not False
     }
+    others = OF_OTHER_COMMANDS | (OF_FORMATS if "--set" in parser._option_string_actions else {})
+    spelled = others | spelled
 
     def option(match: re.Match[str]) -> str:
         value = match["value"]

@@ -203,23 +203,25 @@ def region_of(options: argparse.Namespace, source: Any) -> Any:
 
 
 def tell_plan(options: argparse.Namespace, plan: Any) -> None:
+    from zvcore.commands.cli import in_options
     from zvcore.commands.terminal import print_json, put
 
     if options.json:
         print_json(plan.to_json())
     else:
-        put(*str(plan).split("\n"))
+        put(*in_options(str(plan), options.parser).split("\n"))
 
 
 def tell(options: argparse.Namespace, report: Any) -> int:
     from zvcore.commands import NOT_SUPPORTED
+    from zvcore.commands.cli import in_options
     from zvcore.commands.terminal import print_json, put, say
 
     status = 1 if not report.ok else NOT_SUPPORTED if report.skipped else 0
     if options.json:
         print_json(report.to_json())
         return status
-    lines = str(report).split("\n")
+    lines = in_options(str(report), options.parser).split("\n")
     if report.ok:
         say(options, *lines)
     else:

@@ -90,12 +90,13 @@ def raise_first(failed: Sequence[Exception]) -> None:
 
 def print_report(options: argparse.Namespace, path: str, report: Any) -> None:
     """Problems are the data; that there are none is reported too, unless `--quiet`."""
+    from zvcore.commands.cli import in_options
     from zvcore.commands.terminal import put
 
     first = report.first(options.limit or None)
     for problem in first:
         if problem.fatal or not options.quiet:
-            put(f"{'' if problem.fatal else 'odd: '}{problem}")
+            put(f"{'' if problem.fatal else 'odd: '}{in_options(str(problem), options.parser)}")
     if beyond := report.beyond(len(first)):
         put(f"{beyond} (--limit 0 tells each)")
     wrong, odd = report.wrong, report.odd
