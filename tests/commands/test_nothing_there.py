@@ -81,6 +81,29 @@ def test_an_empty_folder_is_not_called_a_file(
     assert "no format that zvcore knows" in told and "this is a file" not in told
 
 
+# The others take what there is, which is nothing.
+@pytest.mark.parametrize("command", sorted({*COMMANDS} - {"cp", "sync", "manifest", "serve"}))
+def test_an_empty_folder_is_no_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(COMMANDS[command].format("empty").split()) == 1
+    assert [one.name for one in tmp_path.rglob("*")] == ["empty"]
+
+
+@pytest.mark.parametrize("command", sorted({*COMMANDS} - {"verify", "serve"}))
+def test_a_link_to_nothing_is_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """To `verify`, it is damage that it tells of."""
+    (tmp_path / "link").symlink_to("gone")
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(COMMANDS[command].format("link").split()) == 2
+    assert "there is nothing" in capsys.readouterr().err
+    assert [one.name for one in tmp_path.iterdir()] == ["link"]
+
+
 @pytest.mark.parametrize("format", ["zarr3", "n5"])
 def test_what_is_there_and_cannot_be_migrated_is_not_called_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], format: str

@@ -135,20 +135,17 @@ def part(text: str) -> Any:
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands import NOT_SUPPORTED, UsageError, ending_in_order
-    from zvcore.commands.terminal import asking, say
+    from zvcore.commands.terminal import asking, reading, say
     from zvcore.converting.naming import chosen_format
     from zvcore.converting.rows import is_table
     from zvcore.distributed import cluster
-    from zvcore.errors import NotFoundError
 
     try:
         format, why = chosen_format(options.format, options.dst)
     except TypeError as error:
         raise UsageError(str(error)) from error
-    try:
+    with reading(options.src):
         source = options.src if is_table(options.src) else zvcore.open(options.src)
-    except NotFoundError as error:
-        raise UsageError(str(error)) from error
     given: dict[str, Any] = dict(options.options)
     if options.sharding is not None:
         given["sharding"] = specification(options.sharding)

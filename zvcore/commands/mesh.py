@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
 def forged(options: argparse.Namespace, make: Any, **own: Any) -> int:
     """Make what was asked for, and tell of it."""
     from zvcore.commands import UsageError, ending_in_order
-    from zvcore.commands.terminal import asking
+    from zvcore.commands.terminal import asking, is_empty_folder
     from zvcore.distributed import cluster
     from zvcore.errors import NotFoundError
 
@@ -137,6 +137,8 @@ def forged(options: argparse.Namespace, make: Any, **own: Any) -> int:
                 **({} if options.memory is None else {"memory": options.memory}), **own,
             )  # fmt: skip
         except NotFoundError as error:
+            if is_empty_folder(error, options.volume):
+                raise
             raise UsageError(str(error)) from error
     if options.dry_run:
         convert.tell_plan(options, report.plan)

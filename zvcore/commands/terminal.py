@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from zvcore.errors import NotFoundError
+
 __all__ = [
     "asking",
     "bar",
@@ -22,6 +24,7 @@ __all__ = [
     "can_print",
     "damage_of",
     "flush",
+    "is_empty_folder",
     "is_incomplete",
     "open_array",
     "parse_region",
@@ -106,21 +109,32 @@ def plain(value: Any) -> Any:
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """What a command does with a path that the user gave: that nothing is there is a mistake of the command line."""
+    """What a command does with a path that the user gave: that nothing is there is a mistake of the command line.
+
+    A folder that is there and empty is none.
+    """
     from zvcore.commands import UsageError
 
     try:
         yield
     except Exception as error:
-        from zvcore.errors import NotFoundError
+        from zvcore.errors import NotFoundError, StoreError
 
-        if isinstance(error, NotFoundError) and _names(error.key, path):
-            from zvcore.opening import named_within
+        if isinstance(error, NotFoundError | StoreError) and _names(error.key, path):
+            if "://" not in path and os.path.islink(path) and not os.path.exists(path):
+                raise UsageError(f"there is nothing at {path}: this is a link that leads to nothing") from error
+            if isinstance(error, NotFoundError) and not is_empty_folder(error, path):
+                from zvcore.opening import named_within
 
-            meant = named_within(path)
-            hint = "" if meant is None else f"; what lies in a file is named {meant}"
-            raise UsageError(f"there is nothing at {path}{hint}") from error
+                meant = named_within(path)
+                hint = "" if meant is None else f"; what lies in a file is named {meant}"
+                raise UsageError(f"there is nothing at {path}{hint}") from error
         raise
+
+
+def is_empty_folder(error: NotFoundError, path: str) -> bool:
+    """Whether what is missing is all that a folder could hold, which is there."""
+    return "://" not in path and os.path.isdir(path) and _names(error.key, path)
 
 
 @contextmanager
