@@ -192,6 +192,8 @@ def test_a_repair_that_cannot_begin_is_answered_in_json(capfd: pytest.CaptureFix
     answer = json.loads(capfd.readouterr().out)
     assert (answer["ok"], answer["sound"]) == (False, False)
     assert answer["remaining"][0]["kind"] == "document"
+    assert (answer["ok"], answer["status"], answer["sound"]) == (False, "damaged", False)
+    assert answer["problems"] == answer["remaining"] and answer["kinds"] == {"document": 1}
 
 
 @needs_secret

@@ -43,7 +43,9 @@ def run(options: argparse.Namespace) -> int:
             # Of what nothing can be repaired, programs want an answer, too.
             remains = Problem.of(error)
             if options.json:
-                print_json({**Report().to_json(), "ok": False, "sound": False, "remaining": [remains.to_json()]})
+                nothing_done = Report()
+                nothing_done.tell(remains)
+                print_json({**nothing_done.to_json(), "sound": False, "remaining": [remains.to_json()]})
             elif remains.damage:
                 put(f"remains: {remains}")
             raise
