@@ -81,6 +81,17 @@ def test_an_empty_folder_is_not_called_a_file(
     assert "no format that zvcore knows" in told and "this is a file" not in told
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_empty_path_is_wrong_usage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """As a script gives that has not set a variable."""
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["" if word == "{}" else word for word in COMMANDS[command].split()]) == 2
+    assert capsys.readouterr().err
+    assert [*tmp_path.iterdir()] == []
+
+
 # The others take what there is, which is nothing.
 @pytest.mark.parametrize("command", sorted({*COMMANDS} - {"cp", "sync", "manifest", "serve"}))
 def test_an_empty_folder_is_no_wrong_usage(

@@ -115,6 +115,8 @@ def reading(path: str) -> Iterator[None]:
     """
     from zvcore.commands import UsageError
 
+    if not path:
+        raise UsageError("a path is empty, as of a variable that is not set")
     try:
         yield
     except Exception as error:
