@@ -1,19 +1,24 @@
 """Files over HTTP: ranges, conditions, CORS, and nothing from outside of the root."""
 
+import errno
 import gzip
 import http.client
 import os
 import socket
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+import zvcore
 from tests.processes import PATIENCE
-from tests.serving.conftest import Client
+from tests.serving.conftest import Client, served
+from zvcore.errors import StoreError
 from zvcore.serving import make_server
 from zvcore.serving.ranges import Unsatisfiable, parse_ranges
 from zvcore.serving.server import DataServer
+from zvcore.stores.confined import Confinement
 
 CONTENT = bytes(range(256)) * 4
 
@@ -181,23 +186,69 @@ def test_one_origin_only(shelf: Path) -> None:
         "/../secret", "/a.zarr/../../secret", "/%2e%2e/secret", "/%2E%2E%2Fsecret", "/..%2fsecret", "//../secret",
         "/a.zarr/%2e%2e/%2e%2e/secret", "/a.zarr/c/..%2f..%2f..%2fsecret", "/%252e%252e/secret", "/%c0%ae%c0%ae/secret",
         "/..%5csecret", "/..\\secret", "/./plain.txt", "/%2e/plain.txt", "/plain.txt%00", "/plain.txt/more",
-        "/" + "a" * 5000, "/" + "a/" * 3000, "/link", "/linked/secret", "/linked/", "/up/secret", "/ring", "/pipe",
-        "/.hidden", "/.git/config", "/a.zarr/c/.zvlock", "/.zvcore/preview/../../picture.png",
+        "/" + "a" * 5000, "/" + "a/" * 3000, "/" + "a" * 254, "/.hidden",
+        "/.git/config", "/a.zarr/c/.zvlock", "/.zvcore/preview/../../picture.png",
         "/.zvcore/view/%2e%2e/-/info",
     ],
 )  # fmt: skip
 def test_outside_of_the_root(client: Client, shelf: Path, path: str) -> None:
-    """Whatever the way: what lies outside, is hidden, or is no file, is not found."""
-    for name, target in (("link", "../secret"), ("linked", ".."), ("up", "a.zarr/../.."), ("ring", "ring")):
-        if not os.path.lexists(shelf / name):
-            (shelf / name).symlink_to(target)
+    """Whatever the way: what lies outside or is hidden is not found."""
     (shelf / ".hidden").write_text("secret")
-    if not (shelf / "pipe").exists():
-        os.mkfifo(shelf / "pipe")
     for method in ("GET", "HEAD"):
         answer = client.ask(path, method)
         assert answer.status == 404
         assert b"secret" not in answer.body
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [("/link", "a link leads out"), ("/linked/secret", "a link leads out"), ("/linked/", "a link leads out"),
+     ("/up/secret", "a link leads out"), ("/to-hidden", "may not be read here"),
+     ("/ring", "a link that leads to no file"), ("/gone", "a link that leads to no file"),
+     ("/gone/chunk", "a link that leads to no file"), ("/pipe", "neither a file nor a folder")],
+)  # fmt: skip
+def test_what_is_there_and_cannot_be_read_is_not_called_missing(
+    client: Client, shelf: Path, path: str, told: str
+) -> None:
+    """Readers take what is not found for fill values: a chunk that is a link to elsewhere would be zeros."""
+    (shelf / ".hidden").write_text("secret")
+    for name, target in (
+        ("link", "../secret"), ("linked", ".."), ("up", "a.zarr/../.."), ("to-hidden", ".hidden"), ("ring", "ring"),
+        ("gone", "a.zarr/gone"),
+    ):  # fmt: skip
+        if not os.path.lexists(shelf / name):
+            (shelf / name).symlink_to(target)
+    if not (shelf / "pipe").exists():
+        os.mkfifo(shelf / "pipe")
+    answer = client.ask(path)
+    assert answer.status == 500 and told in answer.body.decode()
+    assert b"secret" not in answer.body.replace(path.encode().lstrip(b"/"), b"")
+    assert client.ask(path, "HEAD").status == 500
+
+
+def test_an_absent_file_behind_a_link_is_missing(client: Client, shelf: Path) -> None:
+    if not os.path.lexists(shelf / "inner"):
+        (shelf / "inner").symlink_to("a.zarr/c")
+    assert client.ask("/inner/0/0/0").status == 200
+    assert client.ask("/inner/0/0/9").status == 404
+
+
+def test_a_file_that_may_not_be_read_is_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Confinement.open_here
+
+    def refused(folder: Confinement, names: Sequence[bytes]) -> object:
+        if names[-1:] == [b"0"]:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(folder, names)
+
+    zvcore.create(tmp_path / "a", format="zarr2", shape=(4,), dtype="u1", chunks=(2,))[...] = 7
+    monkeypatch.setattr(Confinement, "open_here", refused)
+    with served(tmp_path) as client:
+        answer = client.ask("/a/0")
+        assert (answer.status, answer.body) == (500, b"StoreError: a/0: this cannot be read: Permission denied\n")
+        assert (client.ask("/a/1").status, client.ask("/a/2").status) == (200, 404)
+        with pytest.raises(StoreError):
+            zvcore.open(f"{client.server.url}a")[...]
 
 
 def test_links_within_the_root_are_followed(client: Client, shelf: Path) -> None:

@@ -13,10 +13,11 @@ from typing import IO, TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from zvcore.converting.note import unfinished_around
-from zvcore.errors import InvalidKeyError
+from zvcore.errors import InvalidKeyError, StoreError
 from zvcore.serving.limits import LARGEST_READ
 from zvcore.serving.place import Found, Place, Seen, Want
-from zvcore.stores.confined import ConfinedStore, Confinement
+from zvcore.stores.confined import ABSENT, ConfinedStore, Confinement, NoFileError
+from zvcore.stores.others import unreadable
 
 if TYPE_CHECKING:
     import socket
@@ -120,14 +121,22 @@ class Root(Place):
         return Seen(stat.S_ISDIR(found.st_mode), (found.st_ino, found.st_size, found.st_mtime_ns))
 
     def open(self, names: Sequence[bytes], want: Want) -> LocalFound | None:
+        """StoreError for what is there and cannot be read: clients take what is not there for fill values."""
+        if not all(map(is_shown, names)):
+            return None
+        key = os.fsdecode(b"/".join(names))
         try:
             return LocalFound(self, names, *self._folder.open(names, is_shown))
-        except InvalidKeyError:
-            return None
+        except InvalidKeyError as error:
+            raise error.located(key=key)
+        except NoFileError as error:
+            raise unreadable(error.other, key) from None
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 raise
-            return None
+            if error.errno in ABSENT:
+                return None
+            raise StoreError(f"this cannot be read: {error.strerror}", key=key) from error
 
     def listing(self, names: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
         folders: list[bytes] = []

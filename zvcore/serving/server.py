@@ -232,7 +232,8 @@ class Handler(BaseHTTPRequestHandler):
             return self._send_text(HTTPStatus.SERVICE_UNAVAILABLE, "too much is asked for", [("Retry-After", "5")])
         except ZvcoreError as error:
             self._log(f"{path}: {type(error).__name__}: {error}")
-            return self._send_text(HTTPStatus.BAD_GATEWAY, fault_of(error))
+            far = self.server.root.far
+            return self._send_text(HTTPStatus.BAD_GATEWAY if far else HTTPStatus.INTERNAL_SERVER_ERROR, fault_of(error))
 
     def _send_named(self, names: list[bytes], path: str) -> None:
         whole = self._body and not any(name in self.headers for name in _ABOUT_PARTS)

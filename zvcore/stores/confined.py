@@ -19,7 +19,7 @@ from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, check_span, prefix_path
 from zvcore.stores.listing import Listing
 from zvcore.stores.locks import lock_path
-from zvcore.stores.others import others_below, others_in
+from zvcore.stores.others import Other, others_below, others_in, unreadable
 from zvcore.stores.partial_writes import Unfinished, unfinished_of
 from zvcore.stores.read_only import ReadOnlyStore
 from zvcore.stores.reading import keys_below, read_ranges
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from zvcore.stores.base import Refused
-    from zvcore.stores.others import LookedInto, Other
+    from zvcore.stores.others import LookedInto
 
-__all__ = ["ConfinedStore", "Confinement", "any_name"]
+__all__ = ["ABSENT", "ConfinedStore", "Confinement", "NoFileError", "any_name"]
 
 T = TypeVar("T")
 Names = tuple[bytes, ...]
@@ -41,7 +41,8 @@ _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC | o
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 # What the system says of a link that is not to be followed.
 _LINKS = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK)
-_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENXIO)
+# And of what is not there.
+ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENXIO)
 _ATTEMPTS = 3
 # As many as Linux follows.
 _MOST_LINKS = 40
@@ -53,6 +54,14 @@ _STAMP = struct.Struct("=5Q")
 
 def any_name(name: bytes) -> bool:
     return True
+
+
+class NoFileError(FileNotFoundError):
+    """Something is there and cannot be read: `other` is what."""
+
+    def __init__(self, other: Other) -> None:
+        super().__init__(errno.ENOENT, os.strerror(errno.ENOENT))
+        self.other = other
 
 
 class Confinement:
@@ -80,7 +89,8 @@ class Confinement:
     def open(self, names: Sequence[bytes], allowed: Callable[[bytes], bool] = any_name) -> tuple[int, os.stat_result]:
         """A descriptor of the file or folder that these names lead to, and what it is: nothing else is ever opened.
 
-        FileNotFoundError where there is none; InvalidKeyError where they lead out, or to a name that is not allowed.
+        FileNotFoundError where there is none (NoFileError: but something else); InvalidKeyError where they lead out, or
+        to a name that is not allowed.
         """
         return self._reach(names, allowed, self.open_here)
 
@@ -114,9 +124,11 @@ class Confinement:
         top = [name for name in self.path.split(b"/") if name]
         at = [*top]
         pending = [*reversed(names)]
-        followed = 0
+        followed, given = 0, len(pending)
         while pending:
+            by_link = len(pending) > given
             name = pending.pop()
+            given = min(given, len(pending))
             if name in (b"", b"."):
                 continue
             if name == b"..":
@@ -128,13 +140,18 @@ class Confinement:
                     raise InvalidKeyError("a link leads out of the folder")
                 at.append(name)
                 continue
-            target = self._link([*at[len(top) :], name])
+            try:
+                target = self._link([*at[len(top) :], name])
+            except FileNotFoundError:
+                if by_link:
+                    raise NoFileError(Other.LINK) from None
+                raise
             if target is None:
                 at.append(name)
                 continue
             followed += 1
             if followed > _MOST_LINKS:
-                raise OSError(errno.ENOENT, "links lead in circles")
+                raise NoFileError(Other.LINK)
             if target.startswith(b"/"):
                 at = []
                 if target == self._given or target.startswith(self._given + b"/"):
@@ -209,11 +226,7 @@ def _refuse_others(found: os.stat_result) -> None:
     if modes.S_ISLNK(found.st_mode):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
     if not (modes.S_ISREG(found.st_mode) or modes.S_ISDIR(found.st_mode)):
-        raise _nothing()
-
-
-def _nothing() -> FileNotFoundError:
-    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        raise NoFileError(Other.SPECIAL)
 
 
 class ConfinedStore(ReadOnlyStore):
@@ -251,7 +264,7 @@ class ConfinedStore(ReadOnlyStore):
             descriptor, _ = self._folder.open(way, self._allowed)
             return files.OpenFile(b"/".join(way), descriptor)
         except OSError as error:
-            if error.errno in _ABSENT:
+            if error.errno in ABSENT:
                 return None
             raise
         except InvalidKeyError as error:
@@ -261,11 +274,21 @@ class ConfinedStore(ReadOnlyStore):
         try:
             return self._folder.look(way, self._allowed)
         except OSError as error:
-            if error.errno in _ABSENT:
+            if error.errno in ABSENT:
                 return None
             raise
         except InvalidKeyError as error:
             raise error.located(key=os.fsdecode(b"/".join(way)))
+
+    def refuse_other(self, key: str) -> None:
+        try:
+            found = self._folder.look(self._way(key), self._allowed)
+        except NoFileError as error:
+            raise unreadable(error.other, key) from None
+        except (OSError, InvalidKeyError):
+            return  # there is nothing, or reading it was an error
+        if modes.S_ISDIR(found.st_mode):
+            raise unreadable(Other.FOLDER, key)
 
     # --- reading
 
@@ -379,7 +402,7 @@ class ConfinedStore(ReadOnlyStore):
         try:
             descriptor, found = self._folder.open(way, self._allowed)
         except OSError as error:
-            if error.errno in _ABSENT:
+            if error.errno in ABSENT:
                 return None
             raise
         except InvalidKeyError as error:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores.base import Refused, Store
 
-__all__ = ["LookedInto", "Other", "others_below", "others_in", "refuse_other", "unreadable_objects"]
+__all__ = ["LookedInto", "Other", "others_below", "others_in", "refuse_other", "unreadable", "unreadable_objects"]
 
 
 class Other(StrEnum):
@@ -96,15 +96,15 @@ def refuse_other(path: bytes, key: str) -> None:
     except OSError:
         return
     if modes.S_ISDIR(found.st_mode):
-        raise _unreadable(Other.FOLDER, key)
+        raise unreadable(Other.FOLDER, key)
     if modes.S_ISLNK(found.st_mode):
         if not os.path.isfile(path):
-            raise _unreadable(Other.LINK, key)
+            raise unreadable(Other.LINK, key)
     elif not modes.S_ISREG(found.st_mode):
-        raise _unreadable(Other.SPECIAL, key)
+        raise unreadable(Other.SPECIAL, key)
 
 
-def _unreadable(other: Other, key: str) -> StoreError:
+def unreadable(other: Other, key: str) -> StoreError:
     return StoreError(f"what has the name of this object cannot be read: it is {other}", key=key)
 
 
@@ -115,4 +115,4 @@ def unreadable_objects(store: Store, prefix: str = "", refused: Refused | None =
     """
     for key, other in store.others(prefix, refused) if refused is not None else store.others(prefix):
         if other is not Other.FOLDER:
-            yield _unreadable(other, key)
+            yield unreadable(other, key)
