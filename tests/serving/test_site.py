@@ -1,5 +1,6 @@
 """The list of data sets, pictures, and what the server makes for Neuroglancer."""
 
+import errno
 import json
 import re
 import signal
@@ -21,6 +22,7 @@ from zvcore.precomputed import Skeleton
 from zvcore.serving.paths import Root
 from zvcore.serving.site import Site
 from zvcore.stores import LocalStore
+from zvcore.stores.confined import Confinement
 
 
 @pytest.fixture
@@ -60,6 +62,40 @@ def test_what_is_passed_over_is_said(tmp_path: Path) -> None:
     assert "sub/b.zip" in page and "new\\x0aline.zarr" in page
     with served(tmp_path / "a.zarr") as client:
         assert json.loads(client.ask("/.zvcore/datasets.json").body)["incomplete"] is None
+
+
+def test_a_folder_that_cannot_be_looked_into_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zvcore.create(tmp_path / "a/b.zarr", format="zarr3", shape=(4, 4), dtype="u1", chunks=(4, 4))
+    (tmp_path / "closed").mkdir()
+    real = Root.listing
+
+    def refused(root: Root, names: list[bytes]) -> object:
+        if names == [b"closed"]:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(root, names)
+
+    monkeypatch.setattr(Root, "listing", refused)
+    with served(tmp_path) as client:
+        found = json.loads(client.ask("/.zvcore/datasets.json").body)
+    assert [one["path"] for one in found["datasets"]] == ["a/b.zarr"]
+    assert found["incomplete"] == "Could not be looked into: closed."
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_a_view_is_not_called_missing_when_no_more_files_can_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Readers take blocks that are not found for fill values."""
+    zvcore.create(tmp_path / "a", format="zarr3", shape=(4, 4), dtype="u1", chunks=(4, 4))[...] = 7
+
+    def none_left(*_: object) -> object:
+        raise OSError(number, "Too many open files")
+
+    with served(tmp_path) as client:
+        assert client.ask("/.zvcore/view/a/-/0/0-4_0-4_0-1").status == 200
+        monkeypatch.setattr(Confinement, "look_here", none_left)
+        answer = client.ask("/.zvcore/view/a/-/0/0-4_0-4_0-1")
+        assert answer.status == 500 and b"Too many open files" in answer.body
 
 
 def test_sizes(datasets: dict[str, dict], shelf: Path) -> None:

@@ -138,6 +138,7 @@ class _Search:
         self._endings = suffixes()
         self._archives: list[bytes] = []
         self._nameless: list[bytes] = []
+        self._closed: list[bytes] = []
 
     def is_over(self) -> bool:
         return time.monotonic() > self._deadline
@@ -155,7 +156,10 @@ class _Search:
         try:
             # What links lead to is listed where it is.
             folders, listed = root.listing(names)
-        except (OSError, UnsupportedError):
+        except UnsupportedError:  # what cannot be listed
+            return [], []
+        except OSError:
+            self._closed.append(b"/".join(names) or b"all of it")
             return [], []
         self._pass_over(names, folders, listed)
         files = set(listed)
@@ -180,6 +184,8 @@ class _Search:
 
     def passed_over(self) -> Iterator[str]:
         """In sentences, what may be data sets and was not looked at."""
+        if self._closed:
+            yield f"Could not be looked into: {_some(self._closed)}."
         if self._archives:
             yield f"Archives are not looked into, but served each by itself: {_some(self._archives)}."
         if self._nameless:

@@ -30,6 +30,8 @@ __all__ = ["Root", "is_shown", "may_be_asked_for", "may_be_read", "split_path", 
 # Names that begin with a dot are not served, except the metadata of Zarr v2.
 _SHOWN = (b".zarray", b".zgroup", b".zattrs", b".zmetadata")
 _MOST_PARTS = 64
+# The server has no more files to open: that says nothing of the one that is asked for.
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
 # Any byte but those that control terminals or separate names.
 _NAME = re.compile(rb"[^\x00-\x1f/\\]{0,255}")
 
@@ -116,7 +118,11 @@ class Root(Place):
     def look(self, names: Sequence[bytes]) -> Seen | None:
         try:
             found = self._folder.look(names, is_shown)
-        except (OSError, InvalidKeyError):
+        except InvalidKeyError:
+            return None
+        except OSError as error:
+            if error.errno in _TOO_MANY:
+                raise
             return None
         return Seen(stat.S_ISDIR(found.st_mode), (found.st_ino, found.st_size, found.st_mtime_ns))
 
@@ -132,7 +138,7 @@ class Root(Place):
         except NoFileError as error:
             raise unreadable(error.other, key) from None
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
+            if error.errno in _TOO_MANY:
                 raise
             if error.errno in ABSENT:
                 return None
