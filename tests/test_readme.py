@@ -12,7 +12,7 @@ import pytest
 
 import zvcore
 from tests.processes import PATIENCE
-from zvcore.commands import cli
+from zvcore.commands import cli, shell_scripts
 from zvcore.format import _plugins
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -119,6 +119,15 @@ def test_the_codec_table_is_that_of_the_build() -> None:
 def test_every_page_has_a_place_on_the_site() -> None:
     told = re.findall(r"^ +- ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     assert sorted(told) == sorted(page.name for page in ROOT.glob("docs/*.md"))
+
+
+def test_the_page_of_commands_says_which_print_json() -> None:
+    said = re.search(r"All commands but (.+) print JSON", (ROOT / "docs/cli.md").read_text())
+    assert said is not None
+    _, words = shell_scripts.describe(cli.make_parser())
+    flags = {word.name: {flag for option in word.options for flag in option.flags} for word in words}
+    without = {name for name, known in flags.items() if "--json" not in known}
+    assert {*re.findall("`([a-z]+)`", said[1])} == without
 
 
 def test_what_to_cite_is_this_version() -> None:
