@@ -98,6 +98,31 @@ def test_a_view_is_not_called_missing_when_no_more_files_can_be_opened(
         assert answer.status == 500 and b"Too many open files" in answer.body
 
 
+def test_what_a_decoded_view_has_no_place_for_is_said(tmp_path: Path) -> None:
+    for name, shape, names in (
+        ("five", (2, 3, 4, 5, 6), ("t", "c", "z", "y", "x")), ("long", (30, 20, 4, 5, 6), ("t", "c", "z", "y", "x")),
+        ("four", (2, 4, 5, 6), ("c", "z", "y", "x")), ("one", (1, 2, 4, 5, 6), ("t", "c", "z", "y", "x")),
+    ):  # fmt: skip
+        zvcore.create(tmp_path / name, format="zarr3", shape=shape, dtype="u2", chunks=shape, dimension_names=names)
+    with served(tmp_path) as client:
+        listed = json.loads(client.ask("/.zvcore/datasets.json").body)["datasets"]
+    assert {one["path"]: one["why"] for one in listed} == {
+        "five": "decoded by zvcore, only the first of 2 along t is shown",
+        "long": "decoded by zvcore, only the first of 30 along t and the first of 20 along c is shown",
+        "four": "",
+        "one": "",
+    }
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0, 4), ()])
+def test_an_array_without_values_has_no_decoded_view(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    zvcore.create(tmp_path / "a", format="zarr3", shape=shape, dtype="u1", chunks=tuple(n or 1 for n in shape))
+    with served(tmp_path) as client:
+        [found] = json.loads(client.ask("/.zvcore/datasets.json").body)["datasets"]
+        assert (found["view"], found["neuroglancer_view"], found["error"]) == (None, None, None)
+        assert client.ask("/.zvcore/view/a/-/info").status == 404
+
+
 def test_sizes(datasets: dict[str, dict], shelf: Path) -> None:
     for name, found in datasets.items():
         files = [file for file in (shelf / name).rglob("*") if file.is_file()]

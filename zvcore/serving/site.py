@@ -253,6 +253,7 @@ class Site:
                 refuse_if_too_large(view.arrays[-1])
             except UnsupportedError as error:
                 return links | {"why": links["why"] or error.told}
+            links["why"] = "; ".join(filter(None, [links["why"], view.left_out]))
         made = f"precomputed://{base}/.zvcore/view/{url}-/"
         segments = view.segments() if isinstance(view, LinesView) else None
         place = None if isinstance(view, VoxelView) else view.place()

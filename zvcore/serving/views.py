@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.cached import cached_property
+from zvcore.format import get_format
 from zvcore.images.axes import nanometers
 from zvcore.pictures.lines import sample_of
 from zvcore.pictures.planes import View, view_of
@@ -48,7 +49,8 @@ def view_for(dataset: Dataset, threads: int | None = None) -> VoxelView | LinesV
         return LinesView(dataset) if dataset.node.is_lines else PointsView(dataset)
     if dataset.pyramid is None or stand_in_type(dataset.pyramid.arrays[0].dtype, dataset.labels) is None:
         return None
-    return VoxelView(dataset, threads) if dataset.pyramid.arrays[0].ndim else None
+    shown = all(array.ndim and 0 not in array.shape for array in dataset.pyramid.arrays)
+    return VoxelView(dataset, threads) if shown else None
 
 
 def stand_in_type(dtype: np.dtype[Any], labels: bool) -> str | None:
@@ -91,7 +93,18 @@ class VoxelView:
             return self.view.channel
         array = self.arrays[0]
         few = [axis for axis, _ in self.view.others if 1 < array.shape[axis] <= _MOST_CHANNELS]
-        return few[0] if few else None
+        # Times pass for channels only where there are none.
+        names = get_format(array.format).axis_names(array)
+        return min(few, key=lambda axis: names[axis].lower() not in ("c", "channel"), default=None)
+
+    @property
+    def left_out(self) -> str:
+        """In words, what of the data such a volume has no place for; "" where it has all of it."""
+        array = self.arrays[0]
+        names = get_format(array.format).axis_names(array)
+        more = [axis for axis, _ in self.view.others if axis != self.channel_axis and array.shape[axis] > 1]
+        cut = " and ".join(f"the first of {array.shape[axis]:,} along {names[axis] or axis}" for axis in more)
+        return f"decoded by zvcore, only {cut} is shown" if cut else ""
 
     def size(self, array: Array) -> list[int]:
         axes = (self.view.across, self.view.down, self.view.depth)
