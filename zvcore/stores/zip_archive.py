@@ -80,6 +80,13 @@ class Archive:
         self._writing: Writing | None = None
         self._finalizer: weakref.finalize[[Writing], Archive] | None = None
 
+    def sync_writes(self) -> None:
+        """From now on, the archive that is written is on the disk, and its place in its folder, before it is seen."""
+        with self.guard:
+            self.folder = self.folder.durable(True)
+            if self._writing is not None:
+                self._writing.folder = self.folder
+
     def after_fork(self) -> None:
         """Another thread may have held a lock in the parent, in the middle of a change."""
         self.guard = threading.RLock()

@@ -81,6 +81,12 @@ class ZipStore(Store):
         """Whether something was written that others do not see yet."""
         return self._archive.is_begun
 
+    def durable(self, fsync: bool | None, durability: str | None = None) -> Store:
+        # All stores over an archive write together: into one file, which is as durable as any of them wants it.
+        if fsync and not self.read_only:
+            self._archive.sync_writes()
+        return super().durable(fsync, durability)
+
     def _full(self, key: str) -> str:
         encode_key(key)
         return self._prefix + key
