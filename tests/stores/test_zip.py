@@ -23,7 +23,7 @@ import zarr
 import zvcore
 from tests.faults.powercut.recording import record_run
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, UnsupportedError, ZvcoreError
-from zvcore.stores import MemoryStore, open_store, zip_archive
+from zvcore.stores import MemoryStore, open_store, zip_archive, zip_writing
 from zvcore.stores.zip_directory import Entry, directory_bytes, local_header, read_directory
 from zvcore.stores.zip_store import ZipStore
 from zvcore.testing import check_store
@@ -548,3 +548,35 @@ def test_an_archive_for_which_there_is_no_room_is_told_and_leaves_nothing(tmp_pa
         assert told in done.stderr and f"File too large: '{path}'" in done.stderr
         assert ("Traceback" in done.stderr) == bool(end), "of the error that nobody caught, not of the end"
         assert done.stderr.count("Traceback") <= 1 and os.listdir(tmp_path) == []
+
+
+def test_an_archive_in_folders_that_are_not_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folders and files of other formats make those above them, too."""
+    synced = []
+    monkeypatch.setattr("zvcore.stores.zip_writing.sync_folder", synced.append)
+    place = tmp_path / "new/deep/a.zip"
+    zvcore.create(place, format="zarr3", shape=(4,), dtype="u1", chunks=(2,))[...] = 7
+    assert (zvcore.open(place)[...] == 7).all() and synced == []
+    zvcore.create(tmp_path / "b", format="n5", shape=(4,), dtype="u1", chunks=(2,))[...] = 7
+    assert zvcore.copy(tmp_path / "b", tmp_path / "other/b.zip").ok
+    assert zvcore.convert(tmp_path / "b", tmp_path / "third/b.zip", format="zarr3").ok
+    safe = tmp_path / "safe/deep/c.zip"
+    zvcore.create(safe, format="zarr3", shape=(4,), dtype="u1", chunks=(2,), fsync=True)[...] = 7
+    assert [os.fsdecode(one) for one in synced] == [str(tmp_path / "safe"), str(tmp_path)]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_archive_that_is_asked_to_be_durable_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    """`fsync` was taken without a word, and ignored."""
+    seen = []
+    real = zip_writing.single_object_code
+    monkeypatch.setattr(zip_writing, "single_object_code", lambda given: seen.append(given) or real(given))
+    store = open_store(tmp_path / "a.zip", "w")
+    if begun:
+        store.put("first", b"1")
+    zvcore.create(tmp_path / "a.zip/a", format="zarr3", shape=(4,), dtype="u1", chunks=(2,), fsync=True)[...] = 7
+    store.close()
+    zvcore.create(tmp_path / "b.zip", format="zarr3", shape=(4,), dtype="u1", chunks=(2,))[...] = 7
+    assert seen[0] == "fsync" and set(seen[1:]) == {"late"}

@@ -17,7 +17,7 @@ from zvcore.system.walking import walk
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["complete_file", "complete_folder", "drop_from_cache"]
+__all__ = ["complete_file", "complete_folder", "drop_from_cache", "lacking"]
 
 # What a name in a folder may take.
 _LONGEST_NAME = 255
@@ -54,7 +54,7 @@ def complete_file(path: str | os.PathLike[str], fsync: bool | None = None) -> It
 def complete_folder(path: str | os.PathLike[str], fsync: bool | None = None) -> Iterator[str]:
     """The same for a folder, where there is nothing yet; it is made, and so are those above it."""
     text = os.fsdecode(path)
-    made = _lacking(_above(text))
+    made = lacking(_above(text))
     partial = _partial(text)
     try:
         os.makedirs(partial)
@@ -117,7 +117,7 @@ def _sync(path: str) -> None:
         os.close(descriptor)
 
 
-def _lacking(folder: bytes) -> list[bytes]:
+def lacking(folder: bytes) -> list[bytes]:
     """Which there are not, of this folder and those above it; from the innermost on."""
     found = []
     while not os.path.lexists(folder):

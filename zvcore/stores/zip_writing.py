@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.stores.durability import single_object_code
 from zvcore.stores.file_writes import finish
+from zvcore.stores.local import sync_folder
+from zvcore.stores.plain_files import lacking
 from zvcore.stores.zip_directory import (
     DEFLATED,
     STORED,
@@ -63,6 +65,9 @@ class Writing:
         self.headers: dict[str, int] = {}
         self.process = os.getpid()
         self.place = os.fsdecode(folder.local_root)
+        # As folders and other files are made, with those above them.
+        self.made = lacking(os.fsencode(self.place))
+        os.makedirs(self.place, exist_ok=True)
         self.path, self.file = temporary_file(self.place, name)
         self.at = _FRONT
 
@@ -190,6 +195,9 @@ class Writing:
             place = os.fsencode(os.path.join(self.place, self.name))
             how = single_object_code(self.folder.durability)
             finish(os.dup(self.file.fileno()), os.fsencode(self.path), place, how)
+            if self.folder.durability == "fsync":
+                for new in self.made:
+                    sync_folder(os.path.dirname(new))
 
 
 def _is_document(key: str) -> bool:
