@@ -11,7 +11,7 @@ import pytest
 
 from zvcore import documents
 from zvcore.documents import Attributes, Document
-from zvcore.documents.document import LARGEST
+from zvcore.documents.document import LARGEST, parse
 from zvcore.documents.values import DEEPEST
 from zvcore.errors import ConflictError, MetadataError, NotFoundError, ReadOnlyError
 from zvcore.stores import LocalStore, MemoryStore
@@ -183,3 +183,10 @@ def test_a_document_that_others_keep_changing_is_given_up(monkeypatch: pytest.Mo
     monkeypatch.setattr(store, "put_if_unchanged", refuse)
     with pytest.raises(ConflictError, match="keep changing"):
         documents.change(store, "a.json", lambda found: {})
+
+
+@pytest.mark.parametrize(("coding", "begin"), [("gzip", b"\x1f\x8b\x08\x00"), ("zstd", b"\x28\xb5\x2f\xfd\x20")])
+def test_a_packed_document_is_told_from_damage(coding: str, begin: bytes) -> None:
+    """Web servers and buckets may keep documents with a content coding: nothing is wrong with their bytes."""
+    with pytest.raises(MetadataError, match=f"info: not JSON but a stream of {coding}, as of .*: {coding}; documents"):
+        parse(begin + b"\0\0", "info")

@@ -35,6 +35,8 @@ _log = Log("opening")
 LARGEST = 1 << 30
 # The most that a group may tell of its members in their place. More is not looked at: readers ask the members.
 LARGEST_TOLD = 64 << 20
+# How what is packed begins, by the name of its content coding.
+_PACKED = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
 # Lists and objects: each takes a hundred bytes and more, though it may be written in three.
 MOST_PARTS = 1 << 24
 
@@ -74,6 +76,10 @@ def parse_any(raw: bytes, key: str) -> Any:
     except RecursionError as error:
         raise MetadataError("not JSON that can be read: nested too deep", key=key) from error
     except ValueError as error:
+        packed = next((name for name, magic in _PACKED.items() if raw.startswith(magic)), None)
+        if packed is not None:
+            what = f"not JSON but a stream of {packed}, as of objects with Content-Encoding: {packed}"
+            raise MetadataError(f"{what}; documents have to be stored as they are", key=key) from error
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None
         raise MetadataError(f"not JSON: {error}", key=key, offset=offset) from error
     # Only JSON's own encoding can be looked through before it is decoded.
