@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["human_size", "printable", "printable_lines", "table"]
+__all__ = ["human_size", "kind_of", "printable", "printable_lines", "table"]
 
 
 def human_size(count: float) -> str:
@@ -19,6 +19,11 @@ def human_size(count: float) -> str:
         if abs(count) < 1023.95 or unit == "PiB":
             break
     return f"{count:.1f} {unit}"
+
+
+def kind_of(error: BaseException) -> str:
+    """The name of an error's class, for those who are told of it: that of one that they can look up."""
+    return next(one.__name__ for one in type(error).__mro__ if not one.__name__.startswith("_"))
 
 
 def printable(text: str) -> str:

@@ -248,6 +248,15 @@ def test_errors_advise_in_the_words_of_the_command(said: str, told: str | None) 
     assert cli.in_options(said, parser) == (told or said)
 
 
+def test_errors_are_called_by_a_name_that_can_be_looked_up() -> None:
+    class _CutOffError(zvcore.errors.StoreError):
+        pass
+
+    assert wording.kind_of(_CutOffError("short")) == "StoreError"
+    assert wording.kind_of(zvcore.errors.MetadataError("wrong")) == "MetadataError"
+    assert wording.kind_of(KeyError("x")) == "KeyError"
+
+
 @pytest.mark.parametrize("command", ["cat n5", "ls n5", "get n5 -o x.npy", "refs n5 -o x.json", "info n5", "verify n5"])
 def test_formats_are_advised_as_an_option(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

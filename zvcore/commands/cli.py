@@ -131,9 +131,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tell_notes(error)
         return 2
     except Exception as error:
+        from zvcore.wording import kind_of
+
         if options.debug:
             raise
-        tell_error(f"zvcore: {type(error).__name__}: {in_options(str(error), options.parser)}")
+        tell_error(f"zvcore: {kind_of(error)}: {in_options(str(error), options.parser)}")
         tell_notes(error)
         return 1
     return status

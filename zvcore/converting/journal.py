@@ -14,6 +14,7 @@ from zvcore.converting.note import KEY, VERSION
 from zvcore.converting.part_notes import FOLDER
 from zvcore.converting.spans import checked_spans, checked_units, insert
 from zvcore.errors import ConflictError, ZvcoreError
+from zvcore.wording import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -215,7 +216,7 @@ def ended_badly(journal: Journal, what: str) -> Iterator[None]:
             if isinstance(error, Exception):
                 # What cannot be noted is not: the journal says that it is unfinished, in any case.
                 with suppress(ZvcoreError, OSError):
-                    journal.fail(f"{type(error).__name__}: {error}")
+                    journal.fail(f"{kind_of(error)}: {error}")
             done, units = journal.progress
             error.add_note(
                 f"{what} is not finished ({done} of {units} units are done): the same, run again, resumes it"

@@ -20,7 +20,7 @@ from zvcore.stores import open_store
 from zvcore.stores.fenced import without_credentials
 from zvcore.stores.opening import ARCHIVE_ENDINGS
 from zvcore.stores.single_file import SingleFileStore
-from zvcore.wording import printable
+from zvcore.wording import kind_of, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -298,7 +298,7 @@ def _format_that_failed(error: Exception) -> str:
 
 def fault_of(error: Exception) -> str:
     """What clients learn of an error."""
-    return without_credentials(f"{type(error).__name__}: {error}")
+    return without_credentials(f"{kind_of(error)}: {error}")
 
 
 def _unreadable_file(store: SingleFileStore, names: list[bytes]) -> Dataset | None:

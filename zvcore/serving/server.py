@@ -28,6 +28,7 @@ from zvcore.serving.turns import Busy
 from zvcore.serving.unpacking import Unpacked
 from zvcore.stores import open_store
 from zvcore.stores.opening import archive_in
+from zvcore.wording import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -126,7 +127,7 @@ class DataServer(ThreadingHTTPServer):
         # Browsers break connections off all the time.
         error = sys.exc_info()[1]
         if not isinstance(error, (ConnectionError, TimeoutError)) and self.log is not None:
-            self.log(f"{client_address[0]} {type(error).__name__}: {error}")
+            self.log(f"{client_address[0]} {kind_of(error)}: {error}")
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -231,7 +232,7 @@ class Handler(BaseHTTPRequestHandler):
         except Busy:
             return self._send_text(HTTPStatus.SERVICE_UNAVAILABLE, "too much is asked for", [("Retry-After", "5")])
         except ZvcoreError as error:
-            self._log(f"{path}: {type(error).__name__}: {error}")
+            self._log(f"{path}: {kind_of(error)}: {error}")
             far = self.server.root.far
             return self._send_text(HTTPStatus.BAD_GATEWAY if far else HTTPStatus.INTERNAL_SERVER_ERROR, fault_of(error))
 
@@ -287,7 +288,7 @@ class Handler(BaseHTTPRequestHandler):
         except (ConnectionError, TimeoutError, Busy):
             raise
         except Exception as error:
-            self._log(f"{path}: {type(error).__name__}: {error}")
+            self._log(f"{path}: {kind_of(error)}: {error}")
             return self._send_text(HTTPStatus.INTERNAL_SERVER_ERROR, fault_of(error))
         if made is None:
             return self._send_text(HTTPStatus.NOT_FOUND, "not found")
