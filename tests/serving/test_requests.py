@@ -18,6 +18,7 @@ import pytest
 import zvcore
 from tests.processes import PATIENCE
 from tests.serving.conftest import Client
+from zvcore.commands import cli
 from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.serving import make_server
 from zvcore.serving.requests import Hosts
@@ -166,6 +167,32 @@ def test_the_usual_port_may_be_left_out() -> None:
         headers = Message()
         headers["Host"] = host
         assert Hosts("0.0.0.0", "0.0.0.0", 80).fault(headers) is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["", " ", "example.org", "https://example.org/", "https://example.org/a", "https://a.example, https://b.example",
+     "https://a.example https://b.example", "https://\u4f8b.example", "https://a.example\r\nX: y", "https://", "**",
+     "https://Example.org"],
+)  # fmt: skip
+def test_an_origin_that_no_page_has_is_refused(tmp_path: Path, origin: str) -> None:
+    """Browsers compare it with theirs: with a slash at its end, no page could read, for no reason that is seen."""
+    with pytest.raises(ValueError, match="an origin is"):
+        make_server(tmp_path, origin=origin)
+    assert cli.main(["serve", str(tmp_path), "--port", "0", "--origin", origin]) == 2
+
+
+@pytest.mark.parametrize("host", ["", "https://proxy.example", "proxy.example/", "a.example,b.example", "a b"])
+def test_a_host_that_no_request_has_is_refused(tmp_path: Path, host: str) -> None:
+    with pytest.raises(ValueError, match="a host is"):
+        make_server(tmp_path, hosts=[host])
+    assert cli.main(["serve", str(tmp_path), "--port", "0", "--allow-host", host]) == 2
+
+
+@pytest.mark.parametrize("origin", ["*", "null", "https://example.org", "http://[::1]:8080", "moz-extension://a-b-c"])
+def test_origins_that_pages_have(tmp_path: Path, origin: str) -> None:
+    with make_server(tmp_path, origin=origin, hosts=["proxy.example:443", "[::1]:80"]) as server:
+        assert server.origin == origin
 
 
 # --- where a request ends

@@ -38,11 +38,16 @@ def run(options: argparse.Namespace) -> int:
     import os
 
     from zvcore.commands import UsageError
+    from zvcore.serving.requests import check_host, check_origin
 
     if not 0 <= options.port <= 65535:
         raise UsageError(f"--port is 0 to 65535, not {options.port}")
-    if not options.origin.isprintable() or not options.origin.strip():
-        raise UsageError(f"--origin is * or one origin, not {options.origin!r}")
+    try:
+        check_origin(options.origin)
+        for name in options.allow_host:
+            check_host(name)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     from zvcore import codecs
     from zvcore.serving.limits import LARGEST_UNIT
     from zvcore.stores.opening import archive_in

@@ -13,11 +13,26 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from email.message import Message
 
-__all__ = ["Hosts", "body_length", "framing_fault", "path_of"]
+__all__ = ["Hosts", "body_length", "check_host", "check_origin", "framing_fault", "path_of"]
 
 _THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 _LONGEST_LENGTH = 18
 _ABSOLUTE = "http://"
+# As browsers send it, who compare it sign by sign: no slash at the end.
+_ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[!-+\--.0-~]+")
+_HOST = re.compile(r"[!-+\--.0-~]+")
+
+
+def check_origin(origin: str) -> None:
+    """ValueError for what no page in a browser can come from: none could read, and nobody would know why."""
+    if _ORIGIN.fullmatch(origin) is None or origin != origin.lower():
+        raise ValueError(f"an origin is *, or one such as https://example.org without a path, not {origin!r}")
+
+
+def check_host(host: str) -> None:
+    """ValueError for what no request can have as its host."""
+    if _HOST.fullmatch(host) is None:
+        raise ValueError(f"a host is a name, maybe with a port, such as proxy.example:443, not {host!r}")
 
 
 class Hosts:

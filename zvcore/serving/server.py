@@ -22,7 +22,7 @@ from zvcore.serving.content import content_type_of, laid_out
 from zvcore.serving.paths import Root, split_path
 from zvcore.serving.place import Want
 from zvcore.serving.ranges import Unsatisfiable, parse_ranges
-from zvcore.serving.requests import Hosts, body_length, framing_fault, path_of
+from zvcore.serving.requests import Hosts, body_length, check_host, check_origin, framing_fault, path_of
 from zvcore.serving.site import Site, folder_page
 from zvcore.serving.turns import Busy
 from zvcore.serving.unpacking import Unpacked
@@ -85,6 +85,9 @@ class DataServer(ThreadingHTTPServer):
         threads: int | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
+        check_origin(origin)
+        for name in hosts:
+            check_host(name)
         self.origin = origin
         self.log = log
         self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
