@@ -130,7 +130,7 @@ class DataServer(ThreadingHTTPServer):
         # Browsers break connections off all the time.
         error = sys.exc_info()[1]
         if not isinstance(error, (ConnectionError, TimeoutError)) and self.log is not None:
-            self.log(f"{client_address[0]} {kind_of(error)}: {error}")
+            self.log(f"{client_address[0]} {type(error).__name__}: {error}")
 
 
 class Handler(BaseHTTPRequestHandler):
