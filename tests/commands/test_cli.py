@@ -257,6 +257,17 @@ def test_errors_are_called_by_a_name_that_can_be_looked_up() -> None:
     assert wording.kind_of(KeyError("x")) == "KeyError"
 
 
+def test_names_of_files_are_told_as_text(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Python shows a name that it was given as bytes as b'...'."""
+
+    def refused(_: object) -> int:
+        raise PermissionError(13, "Permission denied", os.fsencode("/data/größe"))
+
+    monkeypatch.setattr("zvcore.commands.codecs.run", refused)
+    assert cli.main(["codecs"]) == 1
+    assert capsys.readouterr().err == "zvcore: PermissionError: [Errno 13] Permission denied: '/data/größe'\n"
+
+
 @pytest.mark.parametrize("command", ["cat n5", "ls n5", "get n5 -o x.npy", "refs n5 -o x.json", "info n5", "verify n5"])
 def test_formats_are_advised_as_an_option(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -135,6 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if options.debug:
             raise
+        if isinstance(error, OSError) and isinstance(error.filename, bytes):
+            error.filename = os.fsdecode(error.filename)
         tell_error(f"zvcore: {kind_of(error)}: {in_options(str(error), options.parser)}")
         tell_notes(error)
         return 1
