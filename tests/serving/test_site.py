@@ -19,6 +19,7 @@ from tests.processes import PATIENCE
 from tests.serving.conftest import Client, image, served
 from zvcore import zvf
 from zvcore.precomputed import Skeleton
+from zvcore.serving import site
 from zvcore.serving.paths import Root
 from zvcore.serving.site import Site
 from zvcore.stores import LocalStore
@@ -365,6 +366,22 @@ def test_chunks_too_large_for_a_preview(tmp_path: Path) -> None:
     assert (found["preview"], found["error"]) == (None, None)
     assert "too large" in found["why"]
     root.close()
+
+
+def test_pictures_do_not_stay_those_of_values_that_were_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while data are being written: the documents, by which pictures are known, do not change."""
+    path = "/.zvcore/preview/a/picture.png"
+    a = zvcore.create(tmp_path / "a", format="zarr3", shape=(64, 64), dtype="u1", chunks=(16, 16))
+    with served(tmp_path) as client:
+        first = client.ask(path).body
+        a[...] = np.arange(4096).reshape(64, 64) % 251
+        assert client.ask(path).body == first
+        monkeypatch.setattr(site, "_FRESH", 0.0)
+        second = client.ask(path)
+        assert second.status == 200 and second.body != first
+        assert client.ask("/").status == 200
 
 
 def test_a_page_does_not_wait_for_all_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

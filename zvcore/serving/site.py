@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from zvcore.errors import UnsupportedError, ZvcoreError
@@ -39,9 +39,19 @@ _SECONDS_FOR_SIZES = 3.0
 # When a page has taken so long, it does without the contrast of what has not been drawn before.
 _SECONDS_FOR_PICTURES = 5.0
 _KEPT = 256
+# For so many seconds a picture is that of what is stored. Documents tell when they change themselves, values do not.
+_FRESH = 60.0
 # Segments that are selected at first, and layers that one view has at most.
 _FIRST_SEGMENTS = 20
 _MOST_LAYERS = 24
+
+
+class _Drawn(NamedTuple):
+    """A picture, the values that are black and white in it, and when its making began."""
+
+    png: bytes
+    limits: tuple[float, float] | None
+    at: float
 
 
 class Site:
@@ -54,7 +64,7 @@ class Site:
         self._lock = threading.Lock()
         # All of it costs memory and time: not too many at once.
         self._listing, self._drawing, self._viewing = Turns(2), Turns(2), Turns(4)
-        self._pictures: dict[Version, tuple[bytes, tuple[float, float] | None]] = {}
+        self._pictures: dict[Version, _Drawn] = {}
         self._views: dict[Version, VoxelView | LinesView | PointsView | None] = {}
 
     def answer(self, path: str, query: str, base: str) -> Made | None:
@@ -89,9 +99,11 @@ class Site:
         data, _ = self.picture(dataset)
         return "image/png", data
 
-    def _is_drawn(self, dataset: Dataset) -> bool:
+    def _drawn(self, key: Version) -> _Drawn | None:
+        """The picture that was made of this, if that is not too long ago."""
         with self._lock:
-            return self._version(dataset.names) in self._pictures
+            known = self._pictures.get(key)
+        return known if known is not None and time.monotonic() - known.at < _FRESH else None
 
     def picture(self, dataset: Dataset) -> tuple[bytes, tuple[float, float] | None]:
         """(PNG, the values that are black and white in it)."""
@@ -100,10 +112,10 @@ class Site:
         from zvcore.pictures.preview import Look, picture
 
         key = self._version(dataset.names)
-        with self._lock:
-            known = self._pictures.get(key)
+        known = self._drawn(key)
         if known is not None:
-            return known
+            return known.png, known.limits
+        at = time.monotonic()
         with self._drawing.take():
             limits = None
             if dataset.is_vectors:
@@ -114,12 +126,13 @@ class Site:
                 pixels, limits = picture(dataset.pyramid, look, self.threads)
             else:
                 raise ValueError(f"{dataset.kind} have no picture")
-        made = png_bytes(pixels), limits
+        made = _Drawn(png_bytes(pixels), limits, at)
         with self._lock:
+            self._pictures.pop(key, None)
             while len(self._pictures) >= _KEPT:
                 del self._pictures[next(iter(self._pictures))]
             self._pictures[key] = made
-        return made
+        return made.png, made.limits
 
     def _view_at(self, rest: str) -> Made | None:
         """`<path of the data set>/-/<what Neuroglancer asks for>`."""
@@ -191,7 +204,7 @@ class Site:
         if dataset.error is None and (dataset.pyramid is not None or dataset.is_vectors):
             facts["preview"] = f"/.zvcore/preview/{url}{_PICTURE}"
             try:
-                if self._is_drawn(dataset) or time.monotonic() < until:
+                if time.monotonic() < until or self._drawn(self._version(dataset.names)) is not None:
                     limits = self.picture(dataset)[1]
             except UnsupportedError as error:
                 facts["preview"] = None
