@@ -1,6 +1,8 @@
 """Commands whose stdout or stderr is closed, as `>&-` leaves it (there is none then), or has few letters."""
 
 import io
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,21 @@ def test_bytes_for_nobody_are_wrong_usage(
     monkeypatch.setattr("sys.stdout", None)
     assert cli.main(command.split()) == 2
     assert "stdout is closed" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("array")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("command", ["--help", "info --help", "convert --help", "--version", "info a.zarr", "codecs"])
+def test_an_answer_that_cannot_be_written_is_a_failure(command: str) -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "zvcore", *command.split()], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert ended.returncode == 1 and b"No space left on device" in ended.stderr
+
+
+def test_help_for_nobody_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--help"])
+    assert ended.value.code == 0

@@ -45,6 +45,15 @@ class ShowVersions(argparse.Action):
         parser.exit()
 
 
+class Parser(argparse.ArgumentParser):
+    """One that says where its help could not be written: Python's says nothing."""
+
+    def print_help(self, file: Any = None) -> None:
+        stream = sys.stdout if file is None else file
+        if stream is not None:  # `>&-`
+            stream.write(self.format_help())
+
+
 def thread_count(text: str) -> int:
     """The argument of `--threads`."""
     count = int(text) if text.isascii() and text.isdigit() else 0
@@ -82,7 +91,7 @@ def make_parser() -> argparse.ArgumentParser:
         " skip_signature=true (docs/object-stores.md)",
     )  # fmt: skip
     group.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    parser = argparse.ArgumentParser(prog="zvcore", description="Chunked and sharded array stores.", parents=[common])
+    parser = Parser(prog="zvcore", description="Chunked and sharded array stores.", parents=[common])
     parser.add_argument("--version", action=ShowVersions, nargs=0, help="versions of zvcore and everything it uses")
     commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
     for name in COMMANDS:
