@@ -1,11 +1,15 @@
 """Other implementations read what is served, over real HTTP."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tensorstore
 
 import zvcore
 from tests.serving.conftest import Client, image
+from zvcore.converting.note import KEY as NOTE
+from zvcore.errors import StoreError
 from zvcore.serving.server import DataServer
 
 
@@ -42,3 +46,23 @@ def test_zvcore_itself(client: Client, server: DataServer, name: str) -> None:
     values = found[0][..., 0] >> np.uint64(33) if name == "c" else found[...]
     expected = {"a.zarr": image(), "b.n5/lz4": image().T, "c": image().T // 16}[name]
     assert np.array_equal(values, expected)
+
+
+def test_passwords_in_addresses_are_not_left_behind(server: DataServer, shelf: Path, tmp_path: Path) -> None:
+    """Neither in the note of an unfinished conversion, which lies in its destination, nor in errors."""
+    address = f"http://reader:s3cr@t@127.0.0.1:{server.server_port}/a.zarr"
+
+    def stop(done: int, total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        zvcore.convert(address, tmp_path / "a.n5", format="n5", memory=1000, progress=stop)
+    note = (tmp_path / "a.n5" / NOTE).read_text()
+    assert "127.0.0.1" in note and "s3cr" not in note and "reader" not in note
+    # Who has another password by now goes on with it.
+    report = zvcore.convert(address.replace("s3cr@t", "new"), tmp_path / "a.n5", format="n5", memory=1000)
+    assert report.resumed and (zvcore.open(shelf / "a.zarr")[...] == zvcore.open(tmp_path / "a.n5")[...].T).all()
+    with pytest.raises(StoreError) as caught:
+        zvcore.open("http://reader:s3cr@t@127.0.0.1:1/a.zarr", storage_options={"retry_config": {"max_retries": 0}})
+    assert "s3cr" not in str(caught.value)

@@ -20,6 +20,7 @@ from zvcore.converting.sources import Leaf, Pyramid, chosen_image, collect
 from zvcore.errors import ConflictError, OutOfMemoryError, PluginError, UnsupportedError, ZvcoreError
 from zvcore.format import get_format
 from zvcore.report import What
+from zvcore.stores.fenced import without_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,7 +138,8 @@ class Converting(Conversion):
         """What was asked for, to know it again."""
         asked, target = self.request, self.request.target
         arrays = [
-            [path, array.store.root, list(array.shape), str(array.dtype), list(array.chunks)]
+            # The note of it lies in the destination, for whoever may read that.
+            [path, without_credentials(array.store.root), list(array.shape), str(array.dtype), list(array.chunks)]
             for node in self.nodes
             for path, array in (
                 [(node.path, node.array)]

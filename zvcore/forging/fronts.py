@@ -20,6 +20,7 @@ from zvcore.forging.skeleton_craft import TEASAR, SkeletonCraft
 from zvcore.precomputed.ids import as_ids
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.signatures import asked_by
+from zvcore.stores.fenced import without_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -143,7 +144,8 @@ def _task(craft: Craft[Any], spec: ShardingSpec | None) -> dict[str, Any]:
     asked = {one.name: getattr(craft, one.name) for one in fields(craft) if one.name not in ("labels", "grid", "ids")}
     ids = None if craft.ids is None else hashlib.blake2b(craft.ids.tobytes(), digest_size=16).hexdigest()
     return {
-        "forge": craft.what, "source": [array.store.root, array.path, list(array.shape), str(array.dtype)],
+        "forge": craft.what,
+        "source": [without_credentials(array.store.root), array.path, list(array.shape), str(array.dtype)],
         "place": [list(labels.resolution), list(labels.corner)], "box": list(craft.grid.extent), "ids": ids,
         "asked": {name: repr(value) for name, value in asked.items()},
         "sharding": None if spec is None else spec.to_json(),

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zvcore.errors import StoreError, ZvcoreError
+from zvcore.stores.fenced import without_credentials
 from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
@@ -133,6 +134,6 @@ def failure(error: Exception, key: str) -> StoreError:
 
 
 def first_line(error: BaseException) -> str:
-    """What a library says went wrong, without what only its authors can read."""
-    text = str(error).strip().partition("\n")[0].strip()
+    """What a library says went wrong, without what only its authors can read, and passwords in its addresses."""
+    text = without_credentials(str(error)).strip().partition("\n")[0].strip()
     return text or type(error).__name__
