@@ -178,3 +178,15 @@ def test_points_are_not_written_where_they_are_read(tmp_path: Path) -> None:
     with pytest.raises(ConflictError, match="read from"):
         zvcore.convert(tmp_path / "v", tmp_path / "v", format="zvf", overwrite=True)
     assert zvcore.open(tmp_path / "v").level(0).vertex_count == 30
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [("v", {"levels": 2}, 1), ("v", {"codec": "raw"}, 0), ("v", {"sharding": "advise"}, 0), ("v.zip", {}, 0)],
+)
+def test_packed_files_of_chunks_which_few_programs_look_for_are_noted_once(
+    tmp_path: Path, source: Path, name: str, options: dict[str, Any], told: int
+) -> None:
+    plan = zvcore.plan(source, tmp_path / name, format="precomputed", **options)
+    report = zvcore.convert(source, tmp_path / name, format="precomputed", **options)
+    assert ["tensorstore" in str(note) for note in report.notes] == [True] * told and plan.notes == report.notes

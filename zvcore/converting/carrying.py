@@ -31,15 +31,19 @@ __all__ = ["Carrying"]
 class Carrying:
     """What goes along from one source to what a draft makes.
 
-    moved   whether only a part of the source is converted, so that what says where voxels lie does not hold
+    moved     whether only a part of the source is converted, so that what says where voxels lie does not hold
+    of_files  whether what is made are files
     """
 
-    def __init__(self, draft: Draft, source: str, moved: bool, consolidating: bool = False) -> None:
+    def __init__(
+        self, draft: Draft, source: str, moved: bool, consolidating: bool = False, of_files: bool = False
+    ) -> None:
         self.draft = draft
         self.source: Exchange = get_format(source).exchange()
         self.target: Exchange = draft.format.exchange()
         self.moved = moved
         self.consolidating = consolidating
+        self.of_files = of_files
 
     @property
     def within_format(self) -> bool:
@@ -145,12 +149,15 @@ class Carrying:
             for name in node.objects:
                 self._companion(node, name, False, made)
 
-    def notes(self, path: str, options: Mapping[str, Any]) -> None:
-        """Name what to know of an array that is made with these options, and what is lost by them."""
+    def notes(self, path: str, options: Mapping[str, Any], around: str | None = None) -> None:
+        """Name what to know of an array that is made with these options, and what is lost by them.
+
+        `around`: the image that it is a level of, of which the same is noted once.
+        """
         for what in self.target.option_losses(options):
             self.draft.lose(path, what)
-        for what in self.target.notes(options):
-            self.draft.note(path, what)
+        for what in self.target.notes(options, self.of_files):
+            self.draft.note(path if around is None else around, what)
 
     def no_fill_value(self, path: str, array: Array, made: Any) -> None:
         """Name that what is missing gets a value, where it has none."""

@@ -63,7 +63,7 @@ class Converting(Conversion):
         self.lacking = list(lacking(source, [node.path for node in nodes]))
         told = consolidate is None and get_format(source.format).exchange().is_consolidated(source)
         self.consolidating = bool(consolidate) or (told and request.exchange.consolidated_member is not None)
-        self.request = replace(request, consolidating=self.consolidating)
+        self.request = replace(request, consolidating=self.consolidating, of_files=store.of_files)
         if request.image is not None:
             nodes = chosen_image(nodes, request.image)
             self.failed.clear()  # nothing else is asked for

@@ -75,7 +75,9 @@ class Draft:
     notes: list[Problem] = field(default_factory=list)
 
     def note(self, where: str, what: str) -> None:
-        self.notes.append(Problem(where, what, fatal=False))
+        found = Problem(where, what, fatal=False)
+        if found not in self.notes:
+            self.notes.append(found)
 
     def lose(self, where: str, what: str, kind: What = What.DATA) -> None:
         self.losses.append(Problem(where, what, fatal=False, kind=kind))

@@ -44,6 +44,7 @@ class Request:
     image: str | None = None
     asked: Asked = field(default_factory=Asked)
     consolidating: bool = False
+    of_files: bool = False
 
     def __post_init__(self) -> None:
         if self.levels < 0:
@@ -60,7 +61,7 @@ def draft_conversion(nodes: Sequence[Node], request: Request) -> Draft:
     """What becomes of these nodes."""
     draft = Draft(request.target.format)
     source = next(array for node in nodes for array in arrays_of(node)).format
-    carrying = Carrying(draft, source, request.region is not None, request.consolidating)
+    carrying = Carrying(draft, source, request.region is not None, request.consolidating, request.of_files)
     for node in nodes:
         if isinstance(node, Beside):
             continue
@@ -157,7 +158,7 @@ def _draft_image(carrying: Carrying, node: Pyramid, request: Request) -> None:
         options = exchange.array_options(view, request.target, _place(request, place, axes[0], kind))
         carrying.fill_value(leaf.path, leaf.array.fill_value, options.get("fill_value"))
         carrying.no_fill_value(leaf.path, leaf.array, options.get("fill_value", 0))
-        carrying.notes(leaf.path, options)
+        carrying.notes(leaf.path, options, node.path)
         levels.append(_level(below + name, options, view, attrs=carrying.level(node.path, leaf)))
     made = _coarser_levels(request, last, axes, shapes, kind, method)
     levels.extend(_level(below + name, *one) for name, one in zip(names[len(views) :], made, strict=True))

@@ -289,8 +289,11 @@ class Exchange:
         """What an array made with these options will not hold of any values."""
         return []
 
-    def notes(self, options: Mapping[str, Any]) -> list[str]:
-        """What to know of an array that is made with these options of `create`: which programs cannot read it."""
+    def notes(self, options: Mapping[str, Any], of_files: bool) -> list[str]:
+        """What to know of an array that is made with these options of `create`: which programs cannot read it.
+
+        `of_files`: it is made in a place of files, not of other objects.
+        """
         return []
 
     def image_losses(self, image: Described) -> list[str]:

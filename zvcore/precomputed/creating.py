@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from zvcore.codecs import Codec
 
-__all__ = ["create_volume", "make_encoding"]
+__all__ = ["create_volume", "make_encoding", "zips_files"]
 
 _DEFAULT_CHUNK = 64
 
@@ -110,7 +110,7 @@ def create_volume(
     }
     if spec is not None:
         scale["sharding"] = spec.to_json()
-    elif _zips_files(store, encoder, codec):
+    elif zips_files(store.of_files, encoder, codec):
         scale[COMPRESSION] = "gzip"
     checked = Scale.from_json(scale, Place(None, "scale"))
     wanted = {"dtype": kind, "channels": channels, "type": type, "overwrite": overwrite}
@@ -205,12 +205,12 @@ def _sharding(
     return spec
 
 
-def _zips_files(store: Store, encoder: ChunkEncoding, codec: Any) -> bool:
-    """Whether chunks in files of their own are compressed."""
+def zips_files(of_files: bool, encoder: ChunkEncoding | type[ChunkEncoding], codec: Any) -> bool:
+    """Whether chunks in files of their own are compressed; `of_files`: they are files, and not other objects."""
     chosen = _data_encoding(codec)
     if chosen is None:
-        return store.of_files and not encoder.compressed
-    if chosen == "gzip" and not store.of_files:
+        return of_files and not encoder.compressed
+    if chosen == "gzip" and not of_files:
         raise UnsupportedError("objects that are no files are not compressed after their encoding", codec=chosen)
     if chosen not in ("gzip", "raw"):
         raise UnsupportedError("chunks in files of their own are compressed with gzip or not at all", codec=chosen)

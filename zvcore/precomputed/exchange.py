@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore import codecs
+from zvcore.choices import AUTO
 from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.exchange.exchange import Exchange, slow_first
 from zvcore.exchange.target import carried_shards, chunk_shape
 from zvcore.exchange.writer import ImageWriter
 from zvcore.images.axes import Axis, is_length, known, long_unit, nanometers, plain
 from zvcore.precomputed.array import ScaleArray
-from zvcore.precomputed.creating import create_volume, make_encoding
+from zvcore.precomputed.creating import create_volume, make_encoding, zips_files
 from zvcore.precomputed.encodings import get_encoding
 from zvcore.precomputed.group import Volume
 from zvcore.precomputed.metadata import INFO, resolve_key
@@ -88,6 +89,19 @@ class VolumeExchange(Exchange):
             return []
         advice = "; lossless=True keeps them" if cls.lossless_members else ""
         return [f"the chunk encoding {name!r} is lossy: values are kept approximately{advice}"]
+
+    def notes(self, options: Mapping[str, Any], of_files: bool) -> list[str]:
+        """Packed files of chunks are called so as CloudVolume has it, which others do not look for."""
+        if options.get("sharding") is not None or options.get("shards") is not None:
+            return []
+        encoding = options.get("encoding", "raw")
+        encoder = get_encoding(encoding) if isinstance(encoding, str) else encoding
+        if not zips_files(of_files, encoder, options.get("codec", AUTO)):
+            return []
+        return [
+            "chunks are files called .gz: tensorstore does not look for them and reads zeros, and so does Neuroglancer "
+            "through a plain server; with codec='raw' (--codec raw) or in shards everybody reads them"
+        ]
 
     def axes_for(
         self, array: Array, kept: Sequence[int], shape: Sequence[int], channel: int | None

@@ -96,7 +96,7 @@ class ZarrExchange(AxesByPlace):
             return {}
         return {"shards": carried_shards(view, chunks) or advised_shards(view, chunks)}
 
-    def notes(self, options: Mapping[str, Any]) -> list[str]:
+    def notes(self, options: Mapping[str, Any], of_files: bool) -> list[str]:
         """Codecs and filters by the names of numcodecs are known to zarr-python, and to few others."""
         given = options.get("codec")
         made: list[Any] = list(given) if isinstance(given, list | tuple) else [given]
