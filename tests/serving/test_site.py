@@ -266,6 +266,23 @@ def test_points_as_annotations(client: Client, shelf: Path) -> None:
     assert client.ask(base + "by_id/100").status == 404
 
 
+def test_lines_and_points_are_shown_in_the_units_of_their_store(tmp_path: Path) -> None:
+    axes = [{"name": name, "unit": "micrometer"} for name in "xyz"]
+    zvf.write_polylines(tmp_path / "lines", [np.eye(3)], chunk_shape=(8, 8, 8), axes=axes)
+    zvf.write_points(tmp_path / "points", np.eye(3), axes=axes)
+    root = Root(tmp_path)
+    try:
+        site = Site(root)
+        skeletons, annotations = (site.answer(f"/.zvcore/view/{name}/-/info", "", "") for name in ("lines", "points"))
+        states = [_state(one["neuroglancer_view"]) for one in site.describe("http://here")["datasets"]]
+    finally:
+        root.close()
+    assert skeletons is not None and annotations is not None
+    assert json.loads(skeletons[1])["transform"] == [1000, 0, 0, 0, 0, 1000, 0, 0, 0, 0, 1000, 0]
+    assert json.loads(annotations[1])["dimensions"] == {name: [1e-6, "m"] for name in "xyz"}
+    assert [state["position"] for state in states] == [[500, 500, 500]] * 2
+
+
 def test_a_changed_data_set_is_looked_at_again(tmp_path: Path) -> None:
     from zvcore.serving.paths import Root
     from zvcore.serving.site import Site

@@ -113,7 +113,7 @@ class OnePiece:
         self.refuse()
         if self.strict and not isinstance(self.what, WholeImage):
             self._refuse_losses()
-        report = ConversionReport()
+        report = ConversionReport(notes=self._notes())
         if isinstance(self.what, WholeImage):
             assert self.store is not None
             read: list[int] = []
@@ -168,7 +168,12 @@ class OnePiece:
         losses = [Problem("", loss) for loss in self.what.losses]
         losses += self._dropped()
         where = os.fspath(self.dst) if self.store is None else self.store.root
-        return Plan(where, self.format, there, losses=losses, objects=[PlannedObjects(name, _count(self.what))])
+        objects = [PlannedObjects(name, _count(self.what))]
+        return Plan(where, self.format, there, losses=losses, objects=objects, notes=self._notes())
+
+    def _notes(self) -> list[Problem]:
+        notes = [] if isinstance(self.what, Rows | WholeImage) else self.what.notes
+        return [Problem("", note, fatal=False) for note in notes]
 
 
 def _count(what: Rows | Lines | WholeImage) -> int | None:

@@ -37,6 +37,7 @@ class Lines:
     nanometers   how many there are in one unit of the coordinates
     groups       {name: ids of lines}
     attrs        what the source tells of all lines together, as JSON has it; formats take of it what they know
+    notes        what else to know of them
     """
 
     count: int
@@ -49,6 +50,7 @@ class Lines:
     nanometers: float = 1.0
     groups: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def position_type(self) -> np.dtype[Any]:
         """Of which type coordinates are; the first batch is read for it."""

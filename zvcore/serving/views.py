@@ -213,18 +213,23 @@ class _VectorView:
         level: Level = self.store.level(self.store.levels[0])
         return level
 
+    @property
+    def scales(self) -> list[float]:
+        """How many nanometers the unit of x, y and z has."""
+        return [*self.store.nanometers[:3], 1.0, 1.0][:3]
+
     def place(self) -> tuple[list[float], float] | None:
         """(the middle, the longest extent) of what the store says it spans: Neuroglancer would look at the origin."""
         bounds = self.store.bounds
         if bounds is None:
             return None
-        low, high = (in_space([corner])[0].astype(float) for corner in bounds)
+        low, high = (in_space([corner])[0].astype(float) * self.scales for corner in bounds)
         extent = float((high - low).max())
         return (((low + high) / 2).tolist(), extent) if 0 < extent < float("inf") else None
 
 
 class LinesView(_VectorView):
-    """Lines as skeletons, one per object; a unit of the store is a nanometer of the viewer."""
+    """Lines as skeletons, one per object."""
 
     layer = "segmentation"
 
@@ -239,7 +244,7 @@ class LinesView(_VectorView):
 
     def answer(self, rest: str) -> Made | None:
         if rest == "info":
-            transform = [1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0]
+            transform = [number for row in np.diag([*self.scales, 1.0])[:3].tolist() for number in row]
             info = {"@type": "neuroglancer_skeletons", "transform": transform, "segment_properties": "properties"}
             return _JSON, json.dumps(info).encode()
         if rest == "properties/info":
@@ -277,7 +282,7 @@ class PointsView(_VectorView):
             spatial = {"key": "all", "grid_shape": [1, 1, 1], "chunk_size": (high - low).tolist(), "limit": limit}
             info = {
                 "@type": "neuroglancer_annotations_v1",
-                "dimensions": {axis: [1e-9, "m"] for axis in "xyz"},
+                "dimensions": {axis: [scale / 1e9, "m"] for axis, scale in zip("xyz", self.scales, strict=True)},
                 "lower_bound": low.tolist(),
                 "upper_bound": high.tolist(),
                 "annotation_type": "POINT",

@@ -15,7 +15,10 @@ from zvcore.zvf.nodes import Column, Node, joined_rows, read_node
 if TYPE_CHECKING:
     from zvcore.stores import Store
 
-__all__ = ["AttributeForm", "object_attribute", "read_groups", "stored_dtype"]
+__all__ = ["GROUP_NAMES", "AttributeForm", "object_attribute", "read_groups", "stored_dtype"]
+
+# The attribute with the names of groups, of which a store has only numbers.
+GROUP_NAMES = "group_names"
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,6 +9,7 @@ from zvcore import codecs
 from zvcore.documents import as_json
 from zvcore.zarr3.composing import array_document, group_document, sharded_codecs
 from zvcore.zarr3.shard_index import ShardIndexForm
+from zvcore.zvf.axes import axes_document
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,7 +24,6 @@ __all__ = [
 ]
 
 FORMAT_VERSION = "0.9.2"
-AXES = ("x", "y", "z", "w")
 ZSTD: dict[str, Any] = {"name": "zstd", "configuration": {"level": 0, "checksum": False}}
 BLOSC: dict[str, Any] = {
     "name": "blosc",
@@ -80,10 +80,12 @@ def root_document(
     geometry: str,
     bin_shape: Sequence[float] | None,
     levels: Sequence[int] = (0,),
+    axes: Sequence[Mapping[str, str]] | None = None,
+    attrs: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
+    """`axes` as callers give them; `attrs`: further attributes."""
     ndim = len(chunk_shape)
-    names = AXES[:ndim] if ndim <= len(AXES) else [f"d{axis}" for axis in range(ndim)]
-    axes = [{"name": axis, "type": "space"} for axis in names]
+    declared = axes_document(axes, ndim)
     metadata: dict[str, Any] = {
         "zv_version": FORMAT_VERSION,
         "format_capabilities": [],
@@ -100,12 +102,13 @@ def root_document(
     }
     half = [float(side) / 2 for side in (bin_shape or chunk_shape)]
     attributes = {
+        **as_json(dict(attrs or {}), "attributes"),
         "zarr_vectors": metadata,
         "multiscales": [
             {
                 "version": "0.4",
                 "name": "default",
-                "axes": axes,
+                "axes": declared,
                 "datasets": [dataset(level, [1.0] * ndim, half) for level in levels],
                 "metadata": {"format": "zarr_vectors"},
             }
@@ -115,7 +118,7 @@ def root_document(
             "type": "collection",
             "name": name,
             "attributes": {
-                "scene": {"coordinateSystems": [{"name": "world", "axes": axes}], "coordinateTransformations": []}
+                "scene": {"coordinateSystems": [{"name": "world", "axes": declared}], "coordinateTransformations": []}
             },
             "nodes": [{"type": "zv:level", "name": str(level)} for level in levels],
         },

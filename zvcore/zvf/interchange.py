@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore import zarr3
 from zvcore.errors import UnsupportedError
 from zvcore.exchange.tractogram_header import ATTRIBUTE, header_to_keep, kept_header
-from zvcore.stores.opening import open_store
+from zvcore.zvf.axes import MILLIMETER
 from zvcore.zvf.lines import ValuesOfObjects
 from zvcore.zvf.reading import Vectors
 from zvcore.zvf.writing import write_polylines
@@ -97,13 +96,13 @@ def read_tractogram(
         chunk_shape = (side,) * positions.shape[1]
     per_point = {name: list(values) for name, values in tractogram.data_per_point.items()}
     per_line = {name: np.asarray(values) for name, values in tractogram.data_per_streamline.items()}
-    result = write_polylines(
+    if not options.get("append"):
+        options.setdefault("axes", [{"unit": MILLIMETER}] * 3)
+        options["attrs"] = {**(options.get("attrs") or {}), ATTRIBUTE: header_to_keep(_ending(source), file.header)}
+    return write_polylines(
         store_path, iter(lines), chunk_shape=chunk_shape, vertex_attributes=per_point or None,
         object_attributes=per_line or None, **options,
     )  # fmt: skip
-    if not options.get("append"):
-        zarr3.open(open_store(store_path, "r+"), "r+").attrs[ATTRIBUTE] = header_to_keep(_ending(source), file.header)
-    return result
 
 
 def _ending(path: str | os.PathLike[str]) -> str:

@@ -19,12 +19,13 @@ from zvcore.zarr3.creating import make_room
 from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zarr3.telling import forget_below
 from zvcore.zvf.assembling import Assembler, Old
+from zvcore.zvf.axes import axes_document
 from zvcore.zvf.composing import extend_bounds, root_document
 from zvcore.zvf.nodes import read_node
 from zvcore.zvf.vector_store import VectorStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from zvcore.stores import Store
 
@@ -41,6 +42,8 @@ class Wanted:
     append    whether it goes into a store that exists
     replace   whether it takes the place of one that exists
     policy    what happens to positions outside the bounds: "raise", "ignore" or "expand"
+    axes      names and units of coordinates, and
+    attrs     further attributes, of a new store
     """
 
     path: str | os.PathLike[str] | Store
@@ -53,6 +56,8 @@ class Wanted:
     compressor: Any = None
     shard_shape: int | Sequence[int] | None = None
     replace: bool = False
+    axes: Sequence[Mapping[str, str]] | None = None
+    attrs: Mapping[str, Any] | None = None
 
 
 @dataclass
@@ -122,6 +127,11 @@ def writing(wanted: Wanted, ndim: int) -> Iterator[Job]:
     """Where positions of so many coordinates go. The level and the root appear once the block ends without an error."""
     if wanted.policy not in (None, "raise", "ignore", "expand"):
         raise ValueError(f"out_of_bounds is 'raise', 'ignore' or 'expand', not {wanted.policy!r}")
+    if wanted.append and not (wanted.axes is None and wanted.attrs is None):
+        raise TypeError("axes and attributes are those of the store that is appended to")
+    # What is wrong with them costs nothing that is there.
+    axes_document(wanted.axes, ndim)
+    documents.as_json(dict(wanted.attrs or {}), "attributes")
     store = open_store(wanted.path, "r+" if wanted.append else "w")
     shape = _shape_of(store, wanted, ndim)
     if wanted.bin_shape is not None:
@@ -231,5 +241,8 @@ def _put_root(store: Store, job: Job) -> None:
         documents.change(store, DOCUMENT, lambda document: extend_bounds(document or {}, low, high))
         return
     name = os.path.basename(store.root.rstrip("/"))
-    document = root_document(name, job.chunk_shape, (low, high), job.wanted.geometry, job.wanted.bin_shape)
+    wanted = job.wanted
+    document = root_document(
+        name, job.chunk_shape, (low, high), wanted.geometry, wanted.bin_shape, axes=wanted.axes, attrs=wanted.attrs
+    )
     store.put(DOCUMENT, documents.encode(document))

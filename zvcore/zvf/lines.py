@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore import zarr3
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.exchange.lines import LineBatch, Lines
 from zvcore.exchange.options import refuse_unknown
 from zvcore.exchange.tractogram_header import ATTRIBUTE
 from zvcore.report import Report
+from zvcore.zvf.attributes import GROUP_NAMES
+from zvcore.zvf.axes import MILLIMETER, NANOMETER, axes_of, in_nanometers
 from zvcore.zvf.batches import chunk_coords
 from zvcore.zvf.inputs import possible_names
+from zvcore.zvf.untold import untold_of_lines
 from zvcore.zvf.writing import write_polylines
 
 if TYPE_CHECKING:
@@ -30,27 +32,31 @@ __all__ = ["ValuesOfObjects", "lines_lost", "read_lines", "refuse_lines", "write
 # Objects that are read at once; chunks along the longest axis, unless their shape is given.
 _BATCH = 2048
 _CHUNKS = 16
-# In nanometers; and the attribute with the names of groups, of which a store has only numbers.
-_MILLIMETER = 1e6
-_GROUPS = "group_names"
+# What a unit is called that so many nanometers are.
+_UNITS = {1.0: NANOMETER, 1e6: MILLIMETER}
 
 
 def read_lines(source: VectorStore) -> Lines | None:
-    """The lines of the finest level; None of a store that holds others. Coordinates are taken to be nanometers, or
-    millimeters where lines came from a tractogram.
+    """The lines of the finest level; None of a store that holds others. Coordinates without a unit are taken to be
+    nanometers, or millimeters where lines came from a tractogram.
     """
     if not source.is_lines:
         return None
     level = source.level(source.levels[0])
     ids = level.object_ids(present_only=True)
-    losses = []
+    kept = source.node.attrs.get(ATTRIBUTE)
+    axes = axes_of(source)[:3]
+    scales = source.nanometers[:3]
+    losses = [f"{one}: coordinates are taken to be nanometers" for one in in_nanometers(axes)[1]]
+    notes = []
+    if kept is None and any(axis.unit is None for axis in axes):
+        notes.append("the store names no unit: coordinates are taken to be nanometers")
     if (ids < 0).any():
         losses.append(f"{int((ids < 0).sum())} lines with negative ids are left out")
         ids = ids[ids >= 0]
     if level.ndim > 3:
         losses.append(f"coordinates beyond the third of {level.ndim} are left out")
-    if len(source.levels) > 1:
-        losses.append("coarser levels are left out")
+    losses += untold_of_lines(source, level)
     names = level.attribute_names()
     first = level.read_objects(ids[:1], names).attributes if len(ids) else {}
     attributes = {name: (values.dtype, 1 if values.ndim == 1 else values.shape[1]) for name, values in first.items()}
@@ -59,13 +65,17 @@ def read_lines(source: VectorStore) -> Lines | None:
         for begin in range(0, len(ids), _BATCH):
             some = ids[begin : begin + _BATCH]
             found = level.read_objects(some, names)
-            yield LineBatch(some, found.positions, found.offsets, found.attributes)
+            positions = found.positions if scale else found.positions[:, :3] * np.array(scales)
+            yield LineBatch(some, positions, found.offsets, found.attributes)
 
-    kept = source.node.attrs.get(ATTRIBUTE)
+    bounds = source.bounds
+    # In one unit, coordinates stay as they are stored.
+    scale = scales[0] if len(set(scales)) == 1 else None
+    if bounds is not None and scale is None:
+        bounds = tuple((np.array(corner[:3]) * scales).tolist() for corner in bounds)
     return Lines(
-        len(ids), batches, attributes, level.vertex_count, source.bounds, ValuesOfObjects(level, ids), losses,
-        1.0 if kept is None else _MILLIMETER, _named_groups(level, source.node.attrs.get(_GROUPS)),
-        {} if kept is None else {ATTRIBUTE: kept},
+        len(ids), batches, attributes, level.vertex_count, bounds, ValuesOfObjects(level, ids), losses, scale or 1.0,
+        _named_groups(level, source.node.attrs.get(GROUP_NAMES)), {} if kept is None else {ATTRIBUTE: kept}, notes,
     )  # fmt: skip
 
 
@@ -109,7 +119,7 @@ def _named_groups(level: Level, names: Any) -> dict[str, npt.NDArray[np.int64]]:
 
 def refuse_lines(store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
     """Raise what is wrong with the options, or with what is there."""
-    given = ("vertex_attributes", "object_ids", "object_attributes", "append", "overwrite")
+    given = ("vertex_attributes", "object_ids", "object_attributes", "append", "overwrite", "axes", "attrs")
     refuse_unknown("zvf", options, write_polylines, but=given)
     if store.exists("zarr.json") and not overwrite:
         raise ConflictError("there is something already; overwrite=True replaces it", key=store.root)
@@ -161,13 +171,13 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
         while parts[name] or next(filling, _DONE) is not _DONE:
             yield parts[name].pop(0)
 
+    unit = _UNITS.get(lines.nanometers)
     done = write_polylines(
         store, column(""), vertex_attributes={name: column(name) for name in of_vertices},
-        object_ids=column("id"), object_attributes=of_objects or None, overwrite=overwrite, **given,
+        object_ids=column("id"), object_attributes=of_objects or None, overwrite=overwrite,
+        axes=None if unit is None else [{"unit": unit}] * 3,
+        attrs={**lines.attrs, **({GROUP_NAMES: names} if names else {})}, **given,
     )  # fmt: skip
-    attrs = {**lines.attrs, **({_GROUPS: names} if names else {})}
-    if attrs:
-        zarr3.open(store, "r+").attrs.update(attrs)
     report.count("lines", done["polyline_count"])
     return report
 

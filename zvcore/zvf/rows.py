@@ -10,10 +10,12 @@ import numpy as np
 from zvcore.errors import ConflictError, MetadataError, UnsupportedError
 from zvcore.exchange.options import refuse_unknown
 from zvcore.exchange.rows import Rows, names_of_values, value_of_text
-from zvcore.images.axes import nanometers
+from zvcore.images.axes import is_length, long_unit, nanometers
 from zvcore.report import Report
+from zvcore.zvf.axes import NANOMETER, axes_of, dimensions_of
 from zvcore.zvf.inputs import possible_names
 from zvcore.zvf.reading import read_chunks
+from zvcore.zvf.untold import untold_of_points
 from zvcore.zvf.writing import write_points
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ __all__ = ["read_rows", "refuse_rows", "rows_lost", "write_rows"]
 
 _CHUNKS = 64
 _POINTS_IN_A_CHUNK = 5000
-_NAMES = ("x", "y", "z", "t")
 _ID = "id"
 
 
@@ -35,12 +36,9 @@ def read_rows(source: VectorStore) -> Rows | None:
     if source.is_lines:
         return None
     level = source.level(source.levels[0])
-    losses = []
-    if level.objects is not None:
-        losses.append("which object a point belongs to has no place among annotations")
+    dimensions, unknown = dimensions_of(axes_of(source))
+    losses = [*untold_of_points(source, level), *unknown]
     names = level.attribute_names()
-    dimensions = {_NAMES[axis] if axis < 4 else f"d{axis}": (1e-9, "m") for axis in range(level.ndim)}
-    losses.append("coordinates are taken to be nanometers; give dimensions= for others")
     types = {name: level.attribute_cells(name)[1].dtype.name for name in names}
     return Rows(
         "point", dimensions, lambda: _batches(level, names), count=level.vertex_count, losses=losses, types=types
@@ -63,7 +61,7 @@ def refuse_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite:
     """Raise what is wrong with the rows, with the options, or with what is there."""
     if rows.type != "point":
         raise UnsupportedError(f"{rows.type}s do not become Zarr Vectors, only points", key=store.root)
-    refuse_unknown("zvf", options, write_points, but=("vertex_attributes", "append", "overwrite"))
+    refuse_unknown("zvf", options, write_points, but=("vertex_attributes", "append", "overwrite", "axes", "attrs"))
     if store.exists("zarr.json") and not overwrite:
         raise ConflictError("there is something already; overwrite=True replaces it", key=store.root)
 
@@ -96,7 +94,7 @@ def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: 
     asked = dict(options)
     if "chunk_shape" not in asked and rows.bounds is not None and rows.count is not None:
         asked["chunk_shape"] = _chunk_shape(rows, factors)
-    found = write_points(store, positions, vertex_attributes=attributes, overwrite=overwrite, **asked)
+    found = write_points(store, positions, vertex_attributes=attributes, overwrite=overwrite, axes=_axes(rows), **asked)
     report.count("points", found["vertex_count"])
     for loss in rows.losses:
         report.lose("", loss)
@@ -137,6 +135,15 @@ def _as_numbers(column: Any, declared: Mapping[str, Any]) -> Any:
 
 def _column(batches: Iterator[dict[str, Any]], name: str) -> Iterator[Any]:
     return (batch[name] for batch in batches)
+
+
+def _axes(rows: Rows) -> list[dict[str, str]]:
+    """What coordinates are called and measured in, after lengths have become nanometers."""
+    found = []
+    for name, (_, unit) in rows.dimensions.items():
+        told = long_unit(unit)
+        found.append({"name": name, **({} if told is None else {"unit": NANOMETER if is_length(unit) else told})})
+    return found
 
 
 def _chunk_shape(rows: Rows, factors: Any) -> tuple[float, ...]:

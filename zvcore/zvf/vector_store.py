@@ -12,11 +12,13 @@ import numpy.typing as npt
 from zvcore.cached import cached_property
 from zvcore.documents.values import is_number
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.exchange.tractogram_header import ATTRIBUTE
 from zvcore.stores import open_store
 from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf import links as link_reading
 from zvcore.zvf import reading
 from zvcore.zvf.attributes import AttributeForm, object_attribute, read_groups
+from zvcore.zvf.axes import MILLIMETER, NANOMETER, axes_of, in_nanometers
 from zvcore.zvf.cells import CellGrid, open_cells
 from zvcore.zvf.fragments import FragmentIndex, decode_fragments
 from zvcore.zvf.nodes import Node, join, read_node
@@ -113,6 +115,11 @@ class VectorStore:
     def is_lines(self) -> bool:
         """Whether the vertices of an object, in order, are a line."""
         return any(kind in SEQUENTIAL for kind in self.geometry_types)
+
+    @property
+    def nanometers(self) -> list[float]:
+        """How many nanometers the unit of each coordinate has: where none is named, 1, and 1e6 for tractograms."""
+        return in_nanometers(axes_of(self), MILLIMETER if ATTRIBUTE in self.node.attrs else NANOMETER)[0]
 
     @property
     def levels(self) -> list[int]:

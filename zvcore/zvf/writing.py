@@ -51,6 +51,8 @@ def write_points(
     shard_shape: int | Sequence[int] | None = None,
     append: bool = False,
     overwrite: bool = False,
+    axes: Sequence[Mapping[str, str]] | None = None,
+    attrs: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Write points, as objects if `object_ids` (or something that belongs to objects) is given.
 
@@ -58,7 +60,8 @@ def write_points(
     `object_ids` are iterables of arrays of the same lengths. `out_of_bounds` says what happens to points outside
     `bounds`: "raise" (the default when bounds are given), "ignore" or "expand". With `append` the points go into a
     store that exists; with `overwrite` they take its place, once all are written. Positions are float32 unless `dtype`
-    says float64, or, with `append`, what the store has.
+    says float64, or, with `append`, what the store has. A new store may have `axes` ({"name": "x", "unit":
+    "micrometer"} for each coordinate) and further attributes.
     """
     _refuse(backend, chunk_by_attribute, append and overwrite)
     belongings = Belongings.of(object_attributes, fragment_attributes, groups, group_attributes)
@@ -71,7 +74,7 @@ def write_points(
         chunk_shape = _around(first[0][""])
     wanted = Wanted(
         store_path, "point_cloud", append, chunk_shape, bin_shape, bounds, out_of_bounds, compressor, shard_shape,
-        overwrite,
+        overwrite, axes, attrs,
     )  # fmt: skip
     with writing(wanted, first[0][""].shape[1]) as job:
         bins = job.bin_shape or job.chunk_shape
@@ -136,12 +139,15 @@ def write_polylines(
     object_ids: Iterable[int] | None = None,
     append: bool = False,
     overwrite: bool = False,
+    axes: Sequence[Mapping[str, str]] | None = None,
+    attrs: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Write lines, each an array of one row per vertex, cut at the borders of chunks.
 
     `polylines` and the values of `vertex_attributes` may be any iterables; they are gone through once. Ids are 0, 1, 2,
     ... unless `object_ids` gives others. Positions are float32 unless `dtype` says float64, or, with `append`, what the
-    store has. With `overwrite` the lines take the place of what is there, once all are written.
+    store has. With `overwrite` the lines take the place of what is there, once all are written. A new store may have
+    `axes` ({"name": "x", "unit": "micrometer"} for each coordinate) and further attributes.
     """
     _refuse(backend, chunk_by_attribute, append and overwrite)
     if out_of_bounds == "ignore":
@@ -159,7 +165,7 @@ def write_polylines(
         raise TypeError("chunk_shape is needed to write a new store")
     wanted = Wanted(
         store_path, geometry_type, append, chunk_shape, bin_shape, bounds, out_of_bounds, compressor, shard_shape,
-        overwrite,
+        overwrite, axes, attrs,
     )  # fmt: skip
     count = vertices = 0
     with writing(wanted, first[0][""].shape[1]) as job:
