@@ -156,3 +156,55 @@ def test_the_plan_tells_what_points_lose(tmp_path: Path) -> None:
     planned = zvcore.plan(tmp_path / "a", tmp_path / "b.zv", format="zvf").losses
     assert {loss.where for loss in planned} == {"of", "kind"}
     assert planned == zvcore.convert(tmp_path / "a", tmp_path / "b.zv", format="zvf").losses
+
+
+@pytest.mark.parametrize("format", ["precomputed", "trk", "trx"])
+def test_attributes_of_several_axes_keep_their_numbers_and_tell_their_shape(tmp_path: Path, format: str) -> None:
+    if format == "trk":
+        pytest.importorskip("nibabel")
+    tables = [np.arange(18, dtype="f4").reshape(2, 3, 3), np.arange(9, dtype="f4").reshape(1, 3, 3)]
+    whole = np.arange(8, dtype="f4").reshape(2, 2, 2)
+    source, target = tmp_path / "a.zv", tmp_path / f"b.{format}"
+    write_polylines(
+        source, [np.ones((2, 3), "f4"), np.ones((1, 3), "f4")], chunk_shape=(2, 2, 2),
+        vertex_attributes={"m": tables}, object_attributes={"o": whole},
+    )  # fmt: skip
+    plan = zvcore.plan(source, target, format=format)
+    report = zvcore.convert(source, target, format=format)
+    assert [str(one) for one in report.losses if "3 x 3" in str(one) or "2 x 2" in str(one)] == [
+        "the shape 3 x 3 of the attribute 'm' has no place: each vertex has its numbers in a row",
+        "the shape 2 x 2 of the attribute 'o' has no place: each line has its numbers in a row",
+    ]
+    assert plan.losses == report.losses
+    found = zvcore.formats()[format].read_lines(zvcore.open(target))
+    assert found is not None
+    values = np.concatenate([batch.attributes["m"] for batch in found.batches()])
+    np.testing.assert_array_equal(values, np.concatenate(tables).reshape(3, 9))
+    if format != "precomputed":
+        np.testing.assert_array_equal(found.of_objects["o"], whole.reshape(2, 4))
+
+
+@pytest.mark.parametrize("format", ["precomputed", "trk", "trx"])
+def test_attributes_that_are_names_are_left_out_and_told(tmp_path: Path, format: str) -> None:
+    if format == "trk":
+        pytest.importorskip("nibabel")
+    source, target = tmp_path / "a.zv", tmp_path / f"b.{format}"
+    names = {"kind": [np.array(["a", "b"])], "odd": [np.array(["a", None], object)]}
+    write_polylines(source, [np.ones((2, 3), "f4")], chunk_shape=(2, 2, 2), vertex_attributes=names)
+    plan = zvcore.plan(source, target, format=format)
+    assert sum("values are names" in str(one) for one in plan.losses) == 2
+    assert zvcore.convert(source, target, format=format).losses == plan.losses
+
+
+@pytest.mark.parametrize("format", ["trk", "tck", "trx"])
+def test_plans_tell_that_ids_have_no_place(tmp_path: Path, format: str) -> None:
+    if format in ("trk", "tck"):
+        pytest.importorskip("nibabel")
+    write_polylines(tmp_path / "a.zv", [np.ones((2, 3), "f4")] * 2, chunk_shape=(2, 2, 2), object_ids=[0, 5])
+    bones = {id: Skeleton(np.ones((2, 3), "f4"), np.array([[0, 1]])) for id in (0, 5)}
+    write_skeletons(tmp_path / "bones", bones)
+    for source in ("a.zv", "bones"):
+        target = tmp_path / f"{source}.{format}"
+        losses = zvcore.plan(tmp_path / source, target, format=format).losses
+        assert any("no ids" in str(one) for one in losses)
+        assert zvcore.convert(tmp_path / source, target, format=format).losses == losses

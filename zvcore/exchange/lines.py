@@ -38,6 +38,7 @@ class Lines:
     groups       {name: ids of lines}
     attrs        what the source tells of all lines together, as JSON has it; formats take of it what they know
     notes        what else to know of them
+    numbered     whether their ids are 0, 1, 2, ... in this order, so that formats without ids lose nothing
     """
 
     count: int
@@ -51,6 +52,7 @@ class Lines:
     groups: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    numbered: bool = True
 
     def position_type(self) -> np.dtype[Any]:
         """Of which type coordinates are; the first batch is read for it."""

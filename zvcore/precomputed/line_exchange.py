@@ -137,7 +137,8 @@ def read_lines(skeletons: Skeletons) -> Lines:
 
     whose = {} if kept else {"segment": np.repeat(ids, counts)}
     bounds = (low, high) if vertices else None
-    return Lines(count, batches, attributes, vertices, bounds, whose, losses)
+    numbered = not kept or np.array_equal(ids[counts > 0], np.arange(count))
+    return Lines(count, batches, attributes, vertices, bounds, whose, losses, numbered=numbered)
 
 
 def _skeletons(skeletons: Skeletons, ids: npt.NDArray[np.uint64]) -> Iterator[tuple[int, list[Skeleton]]]:

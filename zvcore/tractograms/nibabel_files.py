@@ -114,6 +114,8 @@ def lines_lost(format: str, lines: Lines, key: str = "") -> Report:
     """What of these lines has no place in such a file, but for what shows in positions."""
     report = Report()
     _header_for(format, lines, key, report)
+    if not lines.numbered:
+        report.lose("", f"lines of a .{format} have no ids: they are numbered in their order")
     for name in lines.groups:
         report.lose("", f"the group {name!r} has no place in a .{format}")
     of_points, of_lines, tables = _kept(format, lines, report)
@@ -153,17 +155,15 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
     into_file = into_file @ np.diag([*[lines.nanometers / MILLIMETER] * 3, 1])
     # In a .tck, what is no number ends a line, and infinity the file: as a vertex, it would cut what it stands in.
     stored = StoredPositions(np.float32, into_file, store.root, finite=format == "tck")
-    numbered = True
     written = 0
 
     def items() -> Iterator[Any]:
-        nonlocal written, numbered
+        nonlocal written
         written = 0
         stored.again()
         for batch in lines.batches():
             bounds = batch.offsets.tolist()
             positions = stored(batch.positions)
-            numbered = numbered and np.array_equal(batch.ids, np.arange(written, written + len(batch.ids)))
             of_vertices = {name: narrowed(batch.attributes[name], single, name, store.root) for name in of_points}
             for row in range(len(batch.ids)):
                 span = slice(bounds[row], bounds[row + 1])
@@ -177,8 +177,6 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
     with file_for(store, str(store.file)) as file:
         _kind(format)(made, header).save(file)
     stored.tell(report)
-    if not numbered:
-        report.lose("", f"lines of a .{format} have no ids: they are numbered in their order")
     report.count("lines", written)
     return report
 

@@ -38,6 +38,7 @@ def write_trx(store: Store, lines: Lines) -> Report:
     """Write lines of any source into a new file, with the header that such a file had."""
     report = Report()
     kept = _kept(lines, store.root, report)
+    _tell_ids(lines, report)
     with tempfile.TemporaryDirectory(prefix="zvcore-trx-") as folder:
         writing = _Writing(folder, lines, kept, report, store.root)
         count, vertices = writing.write()
@@ -62,6 +63,7 @@ def lines_lost(lines: Lines) -> Report:
     """What of these lines has no place in a TRX by its name or type, and what of a header has none."""
     report = Report()
     _kept(lines, "", report)
+    _tell_ids(lines, report)
     named = _Writing("", lines, {}, report, "")
     for name, (dtype, _) in lines.attributes.items():
         named.fits("dpv", name, dtype)
@@ -70,6 +72,11 @@ def lines_lost(lines: Lines) -> Report:
     for name in lines.groups:
         named.fits("groups", name, np.dtype("<u4"))
     return report
+
+
+def _tell_ids(lines: Lines, report: Report) -> None:
+    if not lines.numbered:
+        report.lose("", "lines of a TRX have no ids: they are numbered in their order")
 
 
 class _Writing:
@@ -138,9 +145,6 @@ class _Writing:
 
     def _write_groups(self, ids: npt.NDArray[np.int64]) -> None:
         """Groups have the numbers of lines, which need not be their ids."""
-        numbered = bool((ids == np.arange(len(ids))).all())
-        if not numbered:
-            self.report.lose("", "lines of a TRX have no ids: they are numbered in their order")
         order = np.argsort(ids, kind="stable")
         for name, members in self.lines.groups.items():
             if self.fits("groups", name, np.dtype("<u4")):

@@ -15,7 +15,14 @@ from zvcore.zvf.nodes import Column, Node, joined_rows, read_node
 if TYPE_CHECKING:
     from zvcore.stores import Store
 
-__all__ = ["GROUP_NAMES", "AttributeForm", "object_attribute", "read_groups", "stored_dtype"]
+__all__ = [
+    "GROUP_NAMES",
+    "AttributeForm",
+    "object_attribute",
+    "read_groups",
+    "shape_of_object_attribute",
+    "stored_dtype",
+]
 
 # The attribute with the names of groups, of which a store has only numbers.
 GROUP_NAMES = "group_names"
@@ -58,6 +65,14 @@ class AttributeForm:
             stored_dtype(attrs.get("dtype"), node), tuple(row_shape),
             None if categories is None else tuple(categories), missing if isinstance(missing, int) else None,
         )  # fmt: skip
+
+    @property
+    def number_type(self) -> np.dtype[Any] | None:
+        """The type of the values; None where they are names, or some may be missing."""
+        if self.categories is None:
+            return self.dtype.newbyteorder("=")
+        found = _as_array(self.categories).dtype
+        return found if found.kind in "fiub" and self.missing is None else None
 
     @classmethod
     def of_vertices(cls, node: Node, ndim: int) -> AttributeForm:
@@ -104,6 +119,13 @@ class AttributeForm:
             found = found.astype(object)
             found[absent] = None
         return found
+
+
+def shape_of_object_attribute(store: Store, path: str) -> list[Any]:
+    """The shape that its document claims, as far as it does."""
+    node = read_node(store, path)
+    found = None if node is None else node.document.get("shape", node.attrs.get("shape"))
+    return found if isinstance(found, list) else []
 
 
 def _as_array(categories: tuple[Any, ...]) -> npt.NDArray[Any]:

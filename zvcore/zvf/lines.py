@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from zvcore.exchange.lines import LineBatch, Lines
 from zvcore.exchange.options import refuse_unknown
 from zvcore.exchange.tractogram_header import ATTRIBUTE
 from zvcore.report import Report
-from zvcore.zvf.attributes import GROUP_NAMES
+from zvcore.zvf.attributes import GROUP_NAMES, shape_of_object_attribute
 from zvcore.zvf.axes import MILLIMETER, NANOMETER, axes_of, in_nanometers
 from zvcore.zvf.batches import chunk_coords
 from zvcore.zvf.inputs import possible_names
+from zvcore.zvf.nodes import join
 from zvcore.zvf.untold import untold_of_lines
 from zvcore.zvf.writing import write_polylines
 
@@ -57,16 +59,19 @@ def read_lines(source: VectorStore) -> Lines | None:
     if level.ndim > 3:
         losses.append(f"coordinates beyond the third of {level.ndim} are left out")
     losses += untold_of_lines(source, level)
-    names = level.attribute_names()
-    first = level.read_objects(ids[:1], names).attributes if len(ids) else {}
-    attributes = {name: (values.dtype, 1 if values.ndim == 1 else values.shape[1]) for name, values in first.items()}
+    attributes = _numbers_of_vertices(level, losses)
+    _tell_tables(level, losses)
 
     def batches() -> Iterator[LineBatch]:
         for begin in range(0, len(ids), _BATCH):
             some = ids[begin : begin + _BATCH]
-            found = level.read_objects(some, names)
+            found = level.read_objects(some, list(attributes))
             positions = found.positions if scale else found.positions[:, :3] * np.array(scales)
-            yield LineBatch(some, positions, found.offsets, found.attributes)
+            values = {
+                name: one.reshape((len(one),) if attributes[name][1] == 1 else (len(one), attributes[name][1]))
+                for name, one in found.attributes.items()
+            }
+            yield LineBatch(some, positions, found.offsets, values)
 
     bounds = source.bounds
     # In one unit, coordinates stay as they are stored.
@@ -76,7 +81,36 @@ def read_lines(source: VectorStore) -> Lines | None:
     return Lines(
         len(ids), batches, attributes, level.vertex_count, bounds, ValuesOfObjects(level, ids), losses, scale or 1.0,
         _named_groups(level, source.node.attrs.get(GROUP_NAMES)), {} if kept is None else {ATTRIBUTE: kept}, notes,
+        numbered=np.array_equal(ids, np.arange(len(ids))),
     )  # fmt: skip
+
+
+def _numbers_of_vertices(level: Level, losses: list[str]) -> dict[str, tuple[np.dtype[Any], int]]:
+    """{name: (type, how many for each vertex)} of the attributes that are numbers; of the others it is told."""
+    found = {}
+    for name in level.attribute_names():
+        form = level.attribute_cells(name)[1]
+        dtype = form.number_type
+        if dtype is None:
+            losses.append(f"the attribute {name!r} is left out: its values are names, or may be missing")
+            continue
+        found[name] = (dtype, prod(form.row_shape))
+        if len(form.row_shape) > 1:
+            losses.append(_flat(name, form.row_shape, "vertex"))
+    return found
+
+
+def _tell_tables(level: Level, losses: list[str]) -> None:
+    """Of objects' attributes with more axes than other formats have."""
+    for name in level.object_attribute_names():
+        shape = shape_of_object_attribute(level.store, join(level.path, "object_attributes", name))
+        if len(shape) > 2:
+            losses.append(_flat(name, shape[1:], "line"))
+
+
+def _flat(name: str, shape: Sequence[Any], what: str) -> str:
+    shown = " x ".join(map(str, shape))
+    return f"the shape {shown} of the attribute {name!r} has no place: each {what} has its numbers in a row"
 
 
 class ValuesOfObjects(Mapping[str, Any]):
@@ -95,7 +129,8 @@ class ValuesOfObjects(Mapping[str, Any]):
                 f"the attribute {name!r} has fewer values than there are objects", key=self._level.path,
                 expected=int(rows.max()) + 1, found=len(values),
             )  # fmt: skip
-        return values[rows]
+        found = values[rows]
+        return found if found.ndim < 3 else found.reshape(len(found), prod(found.shape[1:]))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._level.object_attribute_names())
