@@ -478,3 +478,26 @@ def test_a_plan_tells_what_of_a_header_the_conversion_tells(
     planned = [str(loss) for loss in zvcore.plan(source, tmp_path / names[1]).losses]
     assert planned == [str(loss) for loss in zvcore.convert(source, tmp_path / names[1]).losses]
     assert any(f"header of a {ending} file" in loss for loss in planned), planned
+
+
+@pytest.mark.parametrize("format", ["trk", "tck"])
+def test_lines_without_vertices_have_no_place_in_files_that_nibabel_reads(tmp_path: Path, format: str) -> None:
+    members = {"positions.3.float32": np.eye(3), "offsets.uint64": [0, 0, 2, 2, 3], "dps/o.float32": np.arange(4)}
+    header = {"NB_VERTICES": 3, "NB_STREAMLINES": 4, "VOXEL_TO_RASMM": np.eye(4).tolist()}
+    source, target = make(tmp_path / "a.trx", members, **header), tmp_path / f"b.{format}"
+    plan, report = zvcore.plan(source, target), zvcore.convert(source, target)
+    assert "2 lines without vertices" in str(report.losses) and plan.losses == report.losses
+    assert report.counts["lines"] == 2 and zvcore.verify(target).ok
+    found = nibabel.streamlines.load(str(target))
+    assert [line.tolist() for line in found.streamlines] == [np.eye(3)[:2].tolist(), np.eye(3)[2:].tolist()]
+    if format == "trk":
+        assert found.tractogram.data_per_streamline["o"].tolist() == [[1], [3]]
+
+
+def test_lines_without_vertices_in_a_store_are_told_with_their_groups(tmp_path: Path) -> None:
+    lines = [np.ones((2, 3), "f4"), np.ones((0, 3), "f4")]
+    zvcore.zvf.write_polylines(tmp_path / "a.zv", lines, chunk_shape=(9, 9, 9), groups={0: [0, 1]})
+    plan = zvcore.plan(tmp_path / "a.zv", tmp_path / "b.trx")
+    report = zvcore.convert(tmp_path / "a.zv", tmp_path / "b.trx")
+    told = ["1 lines without vertices are left out", "the group '0' has 1 lines that are not there, or left out"]
+    assert [str(loss) for loss in report.losses] == told and plan.losses == report.losses

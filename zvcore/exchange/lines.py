@@ -39,6 +39,7 @@ class Lines:
     attrs        what the source tells of all lines together, as JSON has it; formats take of it what they know
     notes        what else to know of them
     numbered     whether their ids are 0, 1, 2, ... in this order, so that formats without ids lose nothing
+    empty        how many lines have no vertices
     """
 
     count: int
@@ -53,6 +54,7 @@ class Lines:
     attrs: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     numbered: bool = True
+    empty: int = 0
 
     def position_type(self) -> np.dtype[Any]:
         """Of which type coordinates are; the first batch is read for it."""

@@ -103,8 +103,9 @@ def read_lines(skeletons: Skeletons) -> Lines:
     vertices = 0
     for first, found in _skeletons(skeletons, ids):
         for row, skeleton in enumerate(found, first):
-            counts[row] = len(lines_of(skeleton))
-            vertices += len(skeleton.vertices)
+            parts = lines_of(skeleton)
+            counts[row] = len(parts)
+            vertices += sum(map(len, parts))
             if len(skeleton.vertices):
                 low = np.minimum(low, skeleton.vertices.min(0))
                 high = np.maximum(high, skeleton.vertices.max(0))

@@ -39,7 +39,7 @@ class TractogramCare(ReadingCare):
     def inspect(self, store: Store, *, only: str | None = None, threads: int | None = None) -> dict[str, Any]:
         self._in_words(store, None if only is None else [only])
         opened = self.format.open(store)
-        count, vertices, bounds = opened.extent
+        count, _, vertices, bounds = opened.extent
         return {
             "format": self.format.name, "kind": opened.kind, "geometry": "streamlines in millimeters", "lines": count,
             "vertices": vertices, "bounds": None if bounds is None else [one.tolist() for one in bounds],

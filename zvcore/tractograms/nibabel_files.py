@@ -116,6 +116,9 @@ def lines_lost(format: str, lines: Lines, key: str = "") -> Report:
     _header_for(format, lines, key, report)
     if not lines.numbered:
         report.lose("", f"lines of a .{format} have no ids: they are numbered in their order")
+    if lines.empty:
+        # Of such, nibabel reads no file of either kind as it was written.
+        report.lose("", f"{lines.empty} lines without vertices have no place in a .{format}")
     for name in lines.groups:
         report.lose("", f"the group {name!r} has no place in a .{format}")
     of_points, of_lines, tables = _kept(format, lines, report)
@@ -159,7 +162,7 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
 
     def items() -> Iterator[Any]:
         nonlocal written
-        written = 0
+        number = written = 0
         stored.again()
         for batch in lines.batches():
             bounds = batch.offsets.tolist()
@@ -167,8 +170,11 @@ def write_lines(format: str, store: Store, lines: Lines) -> Report:
             of_vertices = {name: narrowed(batch.attributes[name], single, name, store.root) for name in of_points}
             for row in range(len(batch.ids)):
                 span = slice(bounds[row], bounds[row + 1])
+                number += 1
+                if span.start == span.stop:
+                    continue
                 points = {name: as_table(values[span], len(positions[span])) for name, values in of_vertices.items()}
-                own = {name: tables[name][written] for name in of_lines}
+                own = {name: tables[name][number - 1] for name in of_lines}
                 written += 1
                 yield nibabel.tractogram.TractogramItem(positions[span], own, points)
 

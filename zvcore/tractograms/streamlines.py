@@ -71,24 +71,26 @@ class Streamlines(ABC):
         return {}
 
     @cached_property
-    def extent(self) -> tuple[int, int, Any]:
-        """(lines, vertices, corners): all of the file is read for it."""
-        count = vertices = 0
+    def extent(self) -> tuple[int, int, int, Any]:
+        """(lines, those without vertices, vertices, corners): all of the file is read for it."""
+        count = empty = vertices = 0
         low, high = np.full(3, np.inf), np.full(3, -np.inf)
         for batch in self.batches():
             count, vertices = count + len(batch.ids), vertices + len(batch.positions)
+            empty += int((np.diff(batch.offsets) == 0).sum())
             if len(batch.positions):
                 with np.errstate(invalid="ignore"):
                     low = np.minimum(low, np.nanmin(batch.positions, 0, initial=np.inf))
                     high = np.maximum(high, np.nanmax(batch.positions, 0, initial=-np.inf))
-        return count, vertices, (low, high) if vertices and np.isfinite([low, high]).all() else None
+        return count, empty, vertices, (low, high) if vertices and np.isfinite([low, high]).all() else None
 
     def lines(self) -> Lines:
-        count, vertices, bounds = self.extent
+        count, empty, vertices, bounds = self.extent
         disagreement = self.disagreement(count)
         return Lines(
             count, self.batches, dict(self.attributes), vertices, bounds, self.of_objects, nanometers=MILLIMETER,
             groups=self.groups, attrs=self.attrs, losses=[] if disagreement is None else [disagreement],
+            empty=empty,
         )  # fmt: skip
 
     def disagreement(self, count: int) -> str | None:

@@ -45,6 +45,7 @@ def read_lines(source: VectorStore) -> Lines | None:
     if not source.is_lines:
         return None
     level = source.level(source.levels[0])
+    known = level.object_ids()
     ids = level.object_ids(present_only=True)
     kept = source.node.attrs.get(ATTRIBUTE)
     axes = axes_of(source)[:3]
@@ -53,6 +54,8 @@ def read_lines(source: VectorStore) -> Lines | None:
     notes = []
     if kept is None and any(axis.unit is None for axis in axes):
         notes.append("the store names no unit: coordinates are taken to be nanometers")
+    if len(known) > len(ids):
+        losses.append(f"{len(known) - len(ids)} lines without vertices are left out")
     if (ids < 0).any():
         losses.append(f"{int((ids < 0).sum())} lines with negative ids are left out")
         ids = ids[ids >= 0]
@@ -78,10 +81,10 @@ def read_lines(source: VectorStore) -> Lines | None:
     scale = scales[0] if len(set(scales)) == 1 else None
     if bounds is not None and scale is None:
         bounds = tuple((np.array(corner[:3]) * scales).tolist() for corner in bounds)
+    groups = _present(_named_groups(level, source.node.attrs.get(GROUP_NAMES)), ids, losses)
     return Lines(
         len(ids), batches, attributes, level.vertex_count, bounds, ValuesOfObjects(level, ids), losses, scale or 1.0,
-        _named_groups(level, source.node.attrs.get(GROUP_NAMES)), {} if kept is None else {ATTRIBUTE: kept}, notes,
-        numbered=np.array_equal(ids, np.arange(len(ids))),
+        groups, {} if kept is None else {ATTRIBUTE: kept}, notes, numbered=np.array_equal(ids, np.arange(len(ids))),
     )  # fmt: skip
 
 
@@ -149,6 +152,19 @@ def _named_groups(level: Level, names: Any) -> dict[str, npt.NDArray[np.int64]]:
     found = {name: np.zeros(0, np.int64) for name in known}
     for number, members in groups.items():
         found[known[number] if number < len(known) else str(number)] = members
+    return found
+
+
+def _present(
+    groups: Mapping[str, npt.NDArray[np.int64]], ids: npt.NDArray[np.int64], losses: list[str]
+) -> dict[str, npt.NDArray[np.int64]]:
+    """Groups without the lines that there are not, of which it is told."""
+    found = {}
+    for name, members in groups.items():
+        there = np.isin(members, ids)
+        if not there.all():
+            losses.append(f"the group {name!r} has {int((~there).sum())} lines that are not there, or left out")
+        found[name] = members[there]
     return found
 
 
