@@ -47,8 +47,8 @@ def _check_texts(path: str, rows: Rows) -> None:
     """JSON can name halves of characters (lone surrogates), which no file of text can hold."""
     if ending_of(path) == ".npz":
         return
-    for name in dict.fromkeys([*rows.dimensions, *rows.relationships, *rows.types, *rows.properties]):
-        for text in (name, *names_of_values(rows.properties.get(name, {})).values()):
+    for name in dict.fromkeys([*rows.dimensions, *rows.relationships, *rows.types, *rows.properties, *rows.texts]):
+        for text in (name, *names_of_values(rows.properties.get(name, {})).values(), *rows.texts.get(name, ())):
             try:
                 text.encode()
             except UnicodeEncodeError:
@@ -59,7 +59,7 @@ def _check_texts(path: str, rows: Rows) -> None:
 def table_losses(path: str, rows: Rows) -> list[tuple[str, str]]:
     """(column or "", what of it has no place in a file of this kind), which `write_table` drops."""
     ending = ending_of(path)
-    named = {*rows.relationships, *rows.types, *rows.properties}
+    named = {*rows.relationships, *rows.types, *rows.properties, *rows.texts, *rows.missing}
     found = [
         (name, f"this column is called {title!r}: a coordinate has its name")
         for name, title in _titled(sorted(named), rows).items()
@@ -74,6 +74,7 @@ def table_losses(path: str, rows: Rows) -> list[tuple[str, str]]:
         found.append(("", f"that these are of the type {rows.type} has no place in a {ending}"))
     for name in rows.relationships:
         found.append((name, f"that these are ids of related segments has no place in a {ending}"))
+    found += [(name, "values that are missing are empty texts") for name in rows.missing if ending == ".csv"]
     for name in dict.fromkeys([*rows.types, *rows.properties]):
         declared = rows.properties.get(name, {})
         type = declared.get("type") or rows.types.get(name)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from zvcore.errors import UnfitValueError, ZvcoreError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Rows", "names_of_values", "value_of_text"]
+    from zvcore.stores import Store
+
+__all__ = ["Rows", "names_of_values", "unfit", "value_of_text"]
 
 
 @dataclass
@@ -26,6 +30,8 @@ class Rows:
     losses         what could not be given
     source         the file that they come from, which errors name; None: they come from no file
     types          {column: name of the type of its numbers}, as far as that is known before they are read
+    texts          {column: the different texts in it}, as far as these are known
+    missing        the columns in which values may be missing
     """
 
     type: str
@@ -38,6 +44,15 @@ class Rows:
     losses: list[str] = field(default_factory=list)
     source: str | None = None
     types: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+
+
+def unfit(error: ValueError, rows: Rows, store: Store) -> ValueError:
+    """An error about values that come from a store, which are no mistake of the caller's. Of a file, others tell."""
+    if rows.source is not None or isinstance(error, ZvcoreError):
+        return error
+    return UnfitValueError(str(error), key=store.root)
 
 
 def names_of_values(declared: Mapping[str, Any]) -> dict[Any, str]:

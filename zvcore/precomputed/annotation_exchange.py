@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from zvcore.errors import UnsupportedError
 from zvcore.exchange.options import refuse_unknown
-from zvcore.exchange.rows import Rows
+from zvcore.exchange.rows import Rows, unfit
 from zvcore.precomputed.annotation_writing import what_is_there, write_annotations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from zvcore.precomputed.annotation_records import Columns
     from zvcore.precomputed.annotation_set import Annotations
@@ -41,11 +42,15 @@ def read_rows(source: Annotations) -> Rows:
     )  # fmt: skip
 
 
-def refuse_rows(store: Store, options: Mapping[str, Any], overwrite: bool) -> None:
-    """Raise what is wrong with the options, or with what is there."""
+def refuse_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> None:
+    """Raise what is wrong with the rows, with the options, or with what is there."""
     given = ("properties", "relationships", "overwrite")
     refuse_unknown("precomputed", options, write_annotations, but=given, besides=("kind",))
     what_is_there(store, overwrite)
+    if rows.missing:
+        raise UnsupportedError(
+            "values of annotations are not missing: fill them in", key=store.root, found=", ".join(sorted(rows.missing))
+        )
 
 
 def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
@@ -53,10 +58,22 @@ def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: 
     asked = dict(options)
     dimensions = asked.pop("dimensions", rows.dimensions)
     kind = asked.pop("kind", rows.type)
-    report = write_annotations(
-        store, kind, rows.batches(), dimensions=dimensions, properties=rows.properties,
-        relationships=rows.relationships, overwrite=overwrite, **asked,
-    )  # fmt: skip
+    # Batches need not have the same texts.
+    texts = {
+        name: {"type": _type_for(labels), "enum_labels": sorted(set(labels))} for name, labels in rows.texts.items()
+    }
+    try:
+        report = write_annotations(
+            store, kind, rows.batches(), dimensions=dimensions, properties={**texts, **rows.properties},
+            relationships=rows.relationships, overwrite=overwrite, **asked,
+        )  # fmt: skip
+    except ValueError as error:
+        raise unfit(error, rows, store) from error
     for loss in rows.losses:
         report.lose("", loss)
     return report
+
+
+def _type_for(labels: Sequence[str]) -> str:
+    """A type with a number for each text."""
+    return next(f"uint{bits}" for bits in (8, 16, 32) if len(labels) <= 2**bits)

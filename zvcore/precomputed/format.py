@@ -106,7 +106,7 @@ class Precomputed(Format):
     def refuse_rows(self, store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> None:
         from zvcore.precomputed.annotation_exchange import refuse_rows
 
-        refuse_rows(store, options, overwrite)
+        refuse_rows(store, rows, options, overwrite)
 
     def write_rows(self, store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> Report:
         from zvcore.precomputed.annotation_exchange import write_rows

@@ -9,10 +9,11 @@ import numpy as np
 
 from zvcore.errors import ConflictError, MetadataError, UnsupportedError
 from zvcore.exchange.options import refuse_unknown
-from zvcore.exchange.rows import Rows, names_of_values, value_of_text
+from zvcore.exchange.rows import Rows, names_of_values, unfit, value_of_text
 from zvcore.images.axes import is_length, long_unit, nanometers
 from zvcore.report import Report
 from zvcore.zvf.axes import NANOMETER, axes_of, dimensions_of
+from zvcore.zvf.columns import columns_of
 from zvcore.zvf.inputs import possible_names
 from zvcore.zvf.reading import read_chunks
 from zvcore.zvf.untold import untold_of_points
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from zvcore.stores import Store
+    from zvcore.zvf.columns import Columns
     from zvcore.zvf.vector_store import Level, VectorStore
 
 __all__ = ["read_rows", "refuse_rows", "rows_lost", "write_rows"]
@@ -29,6 +31,8 @@ __all__ = ["read_rows", "refuse_rows", "rows_lost", "write_rows"]
 _CHUNKS = 64
 _POINTS_IN_A_CHUNK = 5000
 _ID = "id"
+# What float32 holds exactly.
+_SINGLE = ("float32", "float16", "int8", "uint8", "int16", "uint16")
 
 
 def read_rows(source: VectorStore) -> Rows | None:
@@ -37,20 +41,20 @@ def read_rows(source: VectorStore) -> Rows | None:
         return None
     level = source.level(source.levels[0])
     dimensions, unknown = dimensions_of(axes_of(source))
-    losses = [*untold_of_points(source, level), *unknown]
-    names = level.attribute_names()
-    types = {name: level.attribute_cells(name)[1].dtype.name for name in names}
+    columns = columns_of(level)
     return Rows(
-        "point", dimensions, lambda: _batches(level, names), count=level.vertex_count, losses=losses, types=types
-    )
+        "point", dimensions, lambda: _batches(level, columns), count=level.vertex_count,
+        losses=[*untold_of_points(source, level), *columns.losses, *unknown], types=columns.types,
+        texts=columns.texts, missing=columns.missing,
+    )  # fmt: skip
 
 
-def _batches(level: Level, names: list[str]) -> Iterator[dict[str, Any]]:
+def _batches(level: Level, of: Columns) -> Iterator[dict[str, Any]]:
     chunks = level.chunks()
     first = 0
     for begin in range(0, max(len(chunks), 1), _CHUNKS):
-        found = read_chunks(level, names, chunks[begin : begin + _CHUNKS])
-        columns: dict[str, Any] = {"point": found.positions, **found.attributes}
+        found = read_chunks(level, list(of.names), chunks[begin : begin + _CHUNKS])
+        columns: dict[str, Any] = {"point": found.positions, **dict(of.split(found.attributes))}
         if _ID not in columns:
             columns[_ID] = np.arange(first, first + len(found.positions), dtype=np.uint64)
         first += len(found.positions)
@@ -60,7 +64,7 @@ def _batches(level: Level, names: list[str]) -> Iterator[dict[str, Any]]:
 def refuse_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> None:
     """Raise what is wrong with the rows, with the options, or with what is there."""
     if rows.type != "point":
-        raise UnsupportedError(f"{rows.type}s do not become Zarr Vectors, only points", key=store.root)
+        raise UnsupportedError("only points become Zarr Vectors", key=store.root, found=rows.type)
     refuse_unknown("zvf", options, write_points, but=("vertex_attributes", "append", "overwrite", "axes", "attrs"))
     if store.exists("zarr.json") and not overwrite:
         raise ConflictError("there is something already; overwrite=True replaces it", key=store.root)
@@ -74,6 +78,8 @@ def rows_lost(rows: Rows) -> Report:
     for name, declared in rows.properties.items():
         if "enum_labels" in declared:
             report.lose(name, "the names of values have no place in attributes")
+        if declared.get("description"):
+            report.lose(name, "the description has no place in attributes")
     return report
 
 
@@ -91,10 +97,15 @@ def write_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: 
     several = itertools.tee(itertools.chain([first], batches), 1 + len(names))
     positions = (np.asarray(batch["point"], np.float64) * factors for batch in several[0])
     attributes = {name: _column(one, name) for name, one in zip(names, several[1:], strict=True)}
-    asked = dict(options)
+    asked = {"dtype": "float32" if first["point"].dtype in _SINGLE else "float64", **options}
     if "chunk_shape" not in asked and rows.bounds is not None and rows.count is not None:
         asked["chunk_shape"] = _chunk_shape(rows, factors)
-    found = write_points(store, positions, vertex_attributes=attributes, overwrite=overwrite, axes=_axes(rows), **asked)
+    try:
+        found = write_points(
+            store, positions, vertex_attributes=attributes, overwrite=overwrite, axes=_axes(rows), **asked
+        )
+    except ValueError as error:
+        raise unfit(error, rows, store) from error
     report.count("points", found["vertex_count"])
     for loss in rows.losses:
         report.lose("", loss)
