@@ -208,3 +208,28 @@ def test_plans_tell_that_ids_have_no_place(tmp_path: Path, format: str) -> None:
         losses = zvcore.plan(tmp_path / source, target, format=format).losses
         assert any("no ids" in str(one) for one in losses)
         assert zvcore.convert(tmp_path / source, target, format=format).losses == losses
+
+
+def test_what_is_no_array_is_refused_as_what_it_is(tmp_path: Path) -> None:
+    write_polylines(tmp_path / "lines", [np.ones((2, 3), "f4")], chunk_shape=(2, 2, 2))
+    for format, target in (("zvf", "b"), ("csv", "b.csv"), ("zarr3", "b")):
+        with pytest.raises(UnsupportedError, match="neither an array") as caught:
+            zvcore.convert(tmp_path / "lines", tmp_path / target, format=format)
+        taken = str(caught.value).rpartition("one of ")[2]
+        assert "trx" in taken and "zvf" not in taken and "csv" not in taken
+
+
+def test_what_an_info_says_besides_is_told(tmp_path: Path) -> None:
+    line = Skeleton(np.eye(3, dtype="f4"), np.array([[0, 1], [1, 2]]))
+    write_skeletons(tmp_path / "bones", {4: line}, attrs={"segment_properties": "props"})
+    write_annotations(
+        tmp_path / "notes", "point", {"point": np.ones((2, 3))}, dimensions=dict.fromkeys("xyz", (1e-9, "m")),
+        attrs={"mine": 3},
+    )  # fmt: skip
+    for source, member, formats in (
+        ("bones", "segment_properties", ("zvf",)),
+        ("notes", "mine", ("zvf", "precomputed")),
+    ):
+        for format in formats:
+            losses = zvcore.plan(tmp_path / source, tmp_path / "b", format=format).losses
+            assert f"the member {member!r} of info is left out" in str(losses)

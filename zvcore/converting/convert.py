@@ -21,6 +21,7 @@ from zvcore.converting.overlapping import refuse_overlap
 from zvcore.converting.planning import Request
 from zvcore.converting.rows import is_table, rows_of, table_format
 from zvcore.converting.sharing import Sharing
+from zvcore.converting.sources import refuse_all_but_arrays
 from zvcore.converting.surroundings import surroundings
 from zvcore.converting.table_reading import read_table
 from zvcore.converting.whole import whole_image
@@ -219,6 +220,7 @@ def _source(given: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any] | None]:
     if table_format(format) is not None or get_format(format).takes_rows:
         rows = rows_of(source)
         if rows is None and table_format(format) is not None:
+            refuse_all_but_arrays(source)
             raise UnsupportedError(f"{format} is for annotations and points, not for arrays")
         if rows is not None and table_format(format) is None:
             where = _destination(to_there, given).root
@@ -265,6 +267,7 @@ def _destination(to_there: Mapping[str, Any] | None, given: Mapping[str, Any]) -
 
 def _conversion(source: Any, to_there: Mapping[str, Any] | None, given: Mapping[str, Any]) -> Converting:
     """The conversion of arrays that was asked for."""
+    refuse_all_but_arrays(source)
     shards, dtype = given["shards"], given["dtype"]
     target = Target(
         writable(given["format"]),

@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["Beside", "Folder", "Leaf", "Node", "Pyramid", "chosen_image", "collect", "finest_array"]
+__all__ = [
+    "Beside",
+    "Folder",
+    "Leaf",
+    "Node",
+    "Pyramid",
+    "chosen_image",
+    "collect",
+    "finest_array",
+    "refuse_all_but_arrays",
+]
 
 
 @dataclass
@@ -79,18 +89,24 @@ def collect(source: Any, failed: dict[str, ZvcoreError] | None = None) -> list[N
     """
     if isinstance(source, Array):
         return [_alone("", source)]
-    if getattr(source, "kind", None) not in ("group", "image"):
-        what = getattr(source, "kind", type(source).__name__)
-        taken = ", ".join(_takers(source)) or None
-        raise UnsupportedError(
-            f"{what}: this is neither an array nor a group of arrays",
-            key=source.store.root if isinstance(source, _Opened) else None,
-            expected=taken and f"a conversion of what lies here to one of {taken}",
-        )
+    refuse_all_but_arrays(source)
     nodes = list(_nodes(source, failed))
     if not any(isinstance(node, Leaf | Pyramid) for node in nodes) and not failed:
         raise NotFoundError("there is no array here to convert", key=source.store.root)
     return nodes
+
+
+def refuse_all_but_arrays(source: Any) -> None:
+    """Raise what a source is, and to what it can be converted, where it is no array nor a group of such."""
+    if isinstance(source, Array) or getattr(source, "kind", None) in ("group", "image"):
+        return
+    what = getattr(source, "kind", type(source).__name__)
+    taken = ", ".join(_takers(source)) or None
+    raise UnsupportedError(
+        f"{what}: this is neither an array nor a group of arrays",
+        key=source.store.root if isinstance(source, _Opened) else None,
+        expected=taken and f"a conversion of what lies here to one of {taken}",
+    )
 
 
 def _takers(source: Any) -> list[str]:
@@ -99,7 +115,9 @@ def _takers(source: Any) -> list[str]:
         return []
     own = get_format(source.format)
     rows, lines = own.read_rows(source) is not None, own.read_lines(source) is not None
-    there = [one.name for one in formats().values() if (rows and one.takes_rows) or (lines and one.takes_lines)]
+    # Lines within a format of several objects are copied, not converted.
+    lines_to = [one.name for one in formats().values() if one.takes_lines and (one is not own or own.suffixes)]
+    there = [one.name for one in formats().values() if (rows and one.takes_rows) or (lines and one.name in lines_to)]
     return [*there, *(TABLES if rows else ())]
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.errors import UnsupportedError
 from zvcore.exchange.options import refuse_unknown
 from zvcore.exchange.rows import Rows, unfit
+from zvcore.precomputed.annotation_info import MEMBERS
 from zvcore.precomputed.annotation_writing import what_is_there, write_annotations
 
 if TYPE_CHECKING:
@@ -38,8 +39,18 @@ def read_rows(source: Annotations) -> Rows:
 
     return Rows(
         source.type, source.dimensions, batches, declared, list(source.form.related.values()),
-        bounds=(source.lower_bound, source.upper_bound),
+        bounds=(source.lower_bound, source.upper_bound), losses=list(_untold(source)),
     )  # fmt: skip
+
+
+def _untold(source: Annotations) -> Iterator[str]:
+    """What `info` says besides, which goes into no other set."""
+    for name in source.info:
+        if name not in MEMBERS:
+            yield f"the member {name!r:.60} of info is left out"
+    for id, one in source.properties.items():
+        if "default" in one.to_json():
+            yield f"the default of the property {id!r} is left out"
 
 
 def refuse_rows(store: Store, rows: Rows, options: Mapping[str, Any], overwrite: bool) -> None:

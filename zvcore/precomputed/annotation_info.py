@@ -16,7 +16,7 @@ from zvcore.precomputed.sharding_spec import ShardingSpec, grid_bits
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["ANNOTATIONS_TYPE", "GEOMETRY", "PROPERTY_ID", "AnnotationInfo", "AnnotationProperty", "Index"]
+__all__ = ["ANNOTATIONS_TYPE", "GEOMETRY", "MEMBERS", "PROPERTY_ID", "AnnotationInfo", "AnnotationProperty", "Index"]
 
 ANNOTATIONS_TYPE = "neuroglancer_annotations_v1"
 # The columns of positions that each type has. Those of polylines have as many positions as each record says.
@@ -59,6 +59,13 @@ _DOCUMENT = Table(
     Member("by_id", Object()),
     Member("spatial", Items(Object())),
 )
+
+
+# What `info` has of the format.
+MEMBERS = (
+    "@type", "dimensions", "lower_bound", "upper_bound", "annotation_type", "properties", "relationships", "by_id",
+    "spatial",
+)  # fmt: skip
 
 
 def _small(value: Any) -> Any:

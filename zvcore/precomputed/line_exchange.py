@@ -28,6 +28,7 @@ __all__ = ["lines_lost", "lines_of", "read_lines", "refuse_lines", "write_lines"
 _BATCH = 1024
 _MANY = 1000
 _LARGEST_ID = 2**63 - 1
+_MEMBERS = ("@type", "transform", "vertex_attributes", "sharding")
 _STORED = ("float32", "int8", "uint8", "int16", "uint16", "int32", "uint32")
 
 
@@ -118,6 +119,7 @@ def read_lines(skeletons: Skeletons) -> Lines:
         losses.append("ids from 2**63 on have no place; `segment` says whose each line is")
     if (counts == 0).any():
         losses.append(f"{int((counts == 0).sum())} skeletons without vertices are left out")
+    losses += [f"the member {name!r:.60} of info is left out" for name in skeletons.info if name not in _MEMBERS]
     attributes = {one.id: (one.dtype.newbyteorder("="), one.num_components) for one in skeletons.vertex_attributes}
     count = int(counts.sum())
 
