@@ -249,14 +249,8 @@ class Recode(Way):
         apart = target.shard_shape is not None and not any(map(int.__mod__, target.shard_shape, self.cell))
         packing = transfer.Packing.of(target, positions, groups) if apart else None
         if packing is not None:
-            parts = self._parts(positions[packing.rows])
-            numbers = np.empty(len(packing.rows), np.intp)
-            numbers[parts.order] = np.arange(len(numbers))
-            firsts = parts.order[parts.target_first[:-1]]
-            packer = packing.packer(numbers, np.arange(len(firsts)), np.searchsorted(firsts, packing.bounds))
-            total += self._run(box, parts, packer, threads)
-            packing.finish(packer, packer.sizes[numbers], Work(threads))
-            written.add(packer.sizes)
+            with transfer.abandoning():
+                total += self._pack(box, positions, packing, written, threads)
             groups = [group for group in groups if group.key not in packing.keys]
         for group in groups:
             made, nbytes = self.encode(box, positions[group.rows], threads)
@@ -264,6 +258,20 @@ class Recode(Way):
             written.add(made.sizes)
             total += nbytes
         return total, written
+
+    def _pack(
+        self, box: Box, positions: Positions, packing: transfer.Packing, written: Written, threads: int | None
+    ) -> int:
+        """Write whole shards while their chunks are encoded: how many stored bytes were read."""
+        parts = self._parts(positions[packing.rows])
+        numbers = np.empty(len(packing.rows), np.intp)
+        numbers[parts.order] = np.arange(len(numbers))
+        firsts = parts.order[parts.target_first[:-1]]
+        packer = packing.packer(numbers, np.arange(len(firsts)), np.searchsorted(firsts, packing.bounds))
+        total = self._run(box, parts, packer, threads)
+        packing.finish(packer, packer.sizes[numbers], Work(threads))
+        written.add(packer.sizes)
+        return total
 
     def _run(self, box: Box, parts: CellChunks, sink: Sink, threads: int | None) -> int:
         """Encode the target's chunks from the source's: how many stored bytes were read."""

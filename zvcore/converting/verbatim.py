@@ -27,7 +27,7 @@ from zvcore.engine.work import Work
 from zvcore.layout import Layout
 from zvcore.placement import CHANGED, OneChunkPerObject
 from zvcore.stores.again import BEING_REPLACED, again
-from zvcore.transfer import Packing
+from zvcore.transfer import Packing, abandoning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -326,10 +326,17 @@ class Verbatim(Way):
             packing = Packing.of(target, asked, groups)
             if packing is None or len(packing.keys) < len(keys):
                 return None
-            packer = packing.packer(packing.rows)
-            nbytes, present = take_over_chunks(there, here, packer, fits, work)
-            packing.finish(packer, packer.sizes[packing.rows], work)
+            with abandoning():
+                nbytes, present = _pack(packing, there, here, fits, work)
         return nbytes, present, sum(size or 0 for size in target.store.sizes(keys))
+
+
+def _pack(packing: Packing, there: Chunks, here: Chunks, fits: Any, work: Work) -> tuple[int, int]:
+    """Take chunks over into shards: (stored bytes read, chunks stored)."""
+    packer = packing.packer(packing.rows)
+    found = take_over_chunks(there, here, packer, fits, work)
+    packing.finish(packer, packer.sizes[packing.rows], work)
+    return found
 
 
 def _anything(data: memoryview) -> bool:

@@ -5,7 +5,7 @@ from zvcore.transfer.gathered import write_gathered
 from zvcore.transfer.listed import read_listed
 from zvcore.transfer.ordered import OrderedWriter
 from zvcore.transfer.outside import clear_cut_objects, remove_outside
-from zvcore.transfer.packing import Packing
+from zvcore.transfer.packing import Packing, abandoning
 from zvcore.transfer.reading import read, read_blocks, read_decoded, read_encoded
 from zvcore.transfer.results import empty, target
 from zvcore.transfer.writing import encode, put, write
@@ -14,6 +14,7 @@ __all__ = [
     "OrderedWriter",
     "Packing",
     "Written",
+    "abandoning",
     "clear_cut_objects",
     "empty",
     "encode",

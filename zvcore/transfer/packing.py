@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,13 +16,15 @@ from zvcore.placement import Packed
 from zvcore.transfer.batches import windows
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from zvcore.engine.prepared import Prepared
     from zvcore.engine.work import Work
     from zvcore.layout import Layout
     from zvcore.placement import Group
     from zvcore.transfer.batches import Positions, Rows
 
-__all__ = ["Packing"]
+__all__ = ["Packing", "abandoning"]
 
 # Of what stands before and behind the chunks of shards, how much is held at once.
 END_BYTES = 16 << 20
@@ -73,3 +77,24 @@ class Packing:
             ends = self.placement.ends(self.keys[shards], own, sizes[chunks], bounds - bounds[0])
             found = {number: both for number, both in enumerate(ends, shards.start) if both is not None}
             packer.finish(found, work)
+
+
+@contextmanager
+def abandoning() -> Iterator[None]:
+    """What functions called within have begun to pack leaves no temporary files behind if they fail.
+
+    A packer removes its files when it goes, and whoever keeps the error keeps the frames that have it.
+    """
+    try:
+        yield
+    except BaseException as error:
+        waiting: list[BaseException | None] = [error]
+        seen: set[int] = set()
+        while waiting:
+            one = waiting.pop()
+            if one is None or id(one) in seen:
+                continue
+            seen.add(id(one))
+            traceback.clear_frames(one.__traceback__)
+            waiting += [one.__cause__, one.__context__]
+        raise

@@ -11,7 +11,7 @@ import numpy as np
 from zvcore.placement import CHANGED, UNKNOWN, Group
 from zvcore.stores.again import again, changed
 from zvcore.transfer.batches import BATCH_BYTES, BATCH_OBJECTS, PACK_BYTES
-from zvcore.transfer.packing import Packing
+from zvcore.transfer.packing import Packing, abandoning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -75,7 +75,8 @@ def replace_groups(assignment: Assignment, groups: list[Group], steps: Steps, co
                 group.found = UNKNOWN
             if complete is not None:
                 complete(left, edits)
-            left = _pack(assignment, left, steps)
+            with abandoning():
+                left = _pack(assignment, left, steps)
             written = copy(steps.written)
             failed: list[Group] = []
             for batch, keep in _batches(assignment, left, edits):
