@@ -91,6 +91,17 @@ def test_only_touched_chunks_of_an_incomplete_shard_change():
     assert changed == [(0, 0)]
 
 
+def test_a_writer_takes_nothing_after_its_block_that_nobody_would_write():
+    array = make(MemoryStore())
+    with array.shard_writer() as writer:
+        writer[0] = 1
+    with pytest.raises(ValueError, match="ended"):
+        writer[1] = 1
+    with writer:
+        writer[1] = 1
+    assert (array[:2] == 1).all()
+
+
 def test_a_failed_block_of_writes_is_thrown_away():
     array = make(MemoryStore())
     with pytest.raises(RuntimeError), array.shard_writer() as writer:

@@ -46,6 +46,7 @@ class ShardWriter:
     `memory` bytes: then the shard that was not written to for the longest time goes first. A complete shard is written
     without reading it; of an incomplete one only the chunks that were written to are changed. What is left is written
     when the `with` block ends; if it ends by an exception, it is thrown away, and what was written before stays.
+    After the block it takes no more values.
 
     Threads that share it take turns. Reads of the array do not see what is still kept; `flush` writes it.
     """
@@ -59,15 +60,18 @@ class ShardWriter:
         self._gathered: OrderedDict[tuple[int, ...], _Gathered] = OrderedDict()
         self._held = 0
         self._turn = threading.Lock()
+        self._closed = False
         self.flushed = 0
 
     def __enter__(self) -> Self:
         self._array._check_writable()
+        self._closed = False
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._closed = True
         if kind is None:
             self.flush()
         else:
@@ -76,6 +80,9 @@ class ShardWriter:
                 self._held = 0
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        if self._closed:
+            # Nobody would write what it kept.
+            raise ValueError("the block of this shard writer has ended: it takes no more values")
         array = self._array
         selection = Selection.basic(key, array.shape)
         region = _region(key, array.shape)
