@@ -83,3 +83,14 @@ def test_byte_order_and_size(dtype, tmp_path):
             write(tmp_path / source, values, source)
         zvcore.convert(tmp_path / source, tmp_path / str(i), format=target)
         assert np.array_equal(read(tmp_path / str(i)), values)
+
+
+def test_lz4_of_zarr_does_not_become_a_framing_that_no_program_of_n5_reads(tmp_path):
+    values = np.arange(60, dtype="i4").reshape(6, 10)
+    array = zvcore.create(
+        tmp_path / "a.zarr", format="zarr2", shape=values.shape, dtype="i4", chunks=(4, 4), codec={"id": "lz4"}
+    )
+    array[...] = values
+    zvcore.convert(tmp_path / "a.zarr", tmp_path / "a.n5", format="n5")
+    made = zvcore.open(tmp_path / "a.n5")
+    assert made.codec.name == "zstd" and np.array_equal(made[...].T, values)

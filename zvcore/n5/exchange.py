@@ -42,7 +42,8 @@ BLOCKS_LOOKED_AT = 4096
 
 class N5Exchange(Exchange):
     holds = "group"
-    common_codecs = ("gzip", "zstd", "blosc", "bzip2", "xz", "lz4")
+    # Not lz4: of its framings, each is read by few programs.
+    common_codecs = ("gzip", "zstd", "blosc", "bzip2", "xz")
     default_codec = "zstd"
     has_attributes = True
     names_all_axes = True
