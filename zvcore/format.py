@@ -401,8 +401,11 @@ class Format(ABC):
         """Folders of annotations in the folder of an image, which viewers show with it, and their relationships."""
         return {}
 
-    def object_file(self, store: Store, inside: str | None, id: int, suffix: str, lod: int = 0) -> bytes | None:
-        """What has this id in a store, or in a folder `inside` it, as a file whose name ends with `suffix`.
+    def object_file(
+        self, store: Store, inside: str | None, id: int, suffix: str, lod: int = 0
+    ) -> tuple[bytes, list[str]] | None:
+        """What has this id in a store, or in a folder `inside` it, as a file whose name ends with `suffix`, and what it
+        has no place for, in words.
 
         `lod` is the level of detail, if there are several. None: nothing here is written as such a file.
         """

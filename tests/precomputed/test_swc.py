@@ -13,7 +13,7 @@ from osteoid import Skeleton as TheirSkeleton
 import zvcore
 from zvcore.commands import cli
 from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
-from zvcore.precomputed import SWC_ATTRIBUTES, Skeleton, read_swc, write_skeletons, write_swc
+from zvcore.precomputed import SWC_ATTRIBUTES, Skeleton, VertexAttribute, read_swc, write_skeletons, write_swc
 from zvcore.precomputed.swc import encode_swc, parse_swc
 
 if TYPE_CHECKING:
@@ -145,3 +145,24 @@ def test_a_link_to_a_file_stays_one(tmp_path: Path) -> None:
     assert (tmp_path / "link.swc").is_symlink()
     assert (tmp_path / "far/real.swc").read_bytes() == encode_swc(tree(5))[0]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["far", "link.swc"]
+
+
+def test_get_tells_what_an_swc_has_no_place_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ring = Skeleton(
+        np.eye(3, dtype="f4"), np.array([[0, 1], [1, 2], [2, 0]]),
+        {"radius": np.ones((3, 2), "f4"), "vertex_types": np.array([0, 1.5, np.nan], "f4"), "other": np.ones(3, "f4")},
+    )  # fmt: skip
+    declared = [VertexAttribute("radius", "float32", 2), VertexAttribute("vertex_types"), VertexAttribute("other")]
+    write_skeletons(tmp_path / "bones", {7: ring}, vertex_attributes=declared)
+    assert cli.main(["get", str(tmp_path / "bones"), "--id", "7", "-o", str(tmp_path / "7.swc")]) == 0
+    said = capsys.readouterr().err
+    for loss in ("1 edges that close cycles", "2 values of 'vertex_types'", "attribute 'radius'", "attribute 'other'"):
+        assert said.count(loss) == 1
+    assert read_swc(tmp_path / "7.swc").attributes["vertex_types"].tolist() == [0, 0, 0]
+
+
+def test_a_segment_without_a_skeleton_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_skeletons(tmp_path / "bones", {7: tree(3)}, vertex_attributes=SWC_ATTRIBUTES)
+    for name in ("8.swc", "8"):
+        assert cli.main(["get", str(tmp_path / "bones"), "--id", "8", "-o", str(tmp_path / name)]) == 1
+        assert "there is no skeleton of segment 8" in capsys.readouterr().err

@@ -49,7 +49,10 @@ def run(options: argparse.Namespace) -> int:
         check_name(options.output)
     with reading(options.path):
         if options.id is not None:
-            put_bytes(options.output, value(options.path, options.id, options.output, options.lod))
+            data, lost = value(options.path, options.id, options.output, options.lod)
+            put_bytes(options.output, data)
+            for loss in lost:
+                say(options, f"lost: {loss}")
             return 0
         array = open_array(options.path)
     if options.output != "-" and are_same(array.store, options.output):
@@ -129,8 +132,8 @@ def chunk(array: Any, text: str) -> bytes:
     return bytes(data)
 
 
-def value(path: str, text: str, output: str, lod: int) -> bytes:
-    """A mesh or skeleton as a file of the kind that `output` names, or the value of an id in shards."""
+def value(path: str, text: str, output: str, lod: int) -> tuple[bytes, list[str]]:
+    """A mesh or skeleton as a file of the kind that `output` names, or the value of an id in shards; what is lost."""
     import os
 
     import zvcore
@@ -141,9 +144,9 @@ def value(path: str, text: str, output: str, lod: int) -> bytes:
     if not (text.isascii() and text.isdigit()) or int(text) >= 2**64:
         raise UsageError(f"--id is a number of 64 bits, not {text!r}")
     store, format, inside_of = find(path)
-    data = format.object_file(store, inside_of, int(text), os.path.splitext(output)[1].lower(), lod)
-    if data is not None:
-        return data
+    made = format.object_file(store, inside_of, int(text), os.path.splitext(output)[1].lower(), lod)
+    if made is not None:
+        return made
     found = zvcore.inspect(path)
     spec = found.get("sharding")
     if spec is None:
@@ -154,4 +157,4 @@ def value(path: str, text: str, output: str, lod: int) -> bytes:
     data = format.stored_value(store if inside_of is None else store.child(inside_of), spec, int(text))
     if data is None:
         raise NotFoundError(f"{path} has no value with this id", found=text)
-    return bytes(data)
+    return bytes(data), []

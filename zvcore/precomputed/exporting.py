@@ -31,8 +31,8 @@ _OBJECTS: dict[str, Callable[[Store], Meshes | LegacyMeshes | Skeletons]] = {
 }  # fmt: skip
 
 
-def object_file(store: Store, inside: str | None, id: int, suffix: str, lod: int) -> bytes | None:
-    """The mesh or skeleton of a segment in a folder, or of a volume, as a file of this kind.
+def object_file(store: Store, inside: str | None, id: int, suffix: str, lod: int) -> tuple[bytes, list[str]] | None:
+    """The mesh or skeleton of a segment in a folder, or of a volume, as a file of this kind, and what it cannot say.
 
     None if the folder holds neither, or if the ending is that of no such file: then the stored bytes are meant. What
     is not in shards has no other bytes than its file's.
@@ -57,16 +57,24 @@ def object_file(store: Store, inside: str | None, id: int, suffix: str, lod: int
     return _skeleton(found, id, suffix)
 
 
-def _skeleton(skeletons: Skeletons, id: int, suffix: str) -> bytes | None:
+def _skeleton(skeletons: Skeletons, id: int, suffix: str) -> tuple[bytes, list[str]] | None:
     if suffix == _SWC:
+        if id not in skeletons:
+            raise _absent(skeletons, id)
         # In micrometers, as most programs take SWC.
-        return encode_swc(skeletons.in_nanometers(id))[0]
+        return encode_swc(skeletons.in_nanometers(id))
     if skeletons.sharding is not None:
         return None
     data = skeletons.stored(id)
     if data is None:
-        raise NotFoundError(f"there is no skeleton of segment {id}", key=skeletons.store.root)
-    return data
+        raise _absent(skeletons, id)
+    return data, []
+
+
+def _absent(found: Meshes | LegacyMeshes | Skeletons, id: int) -> NotFoundError:
+    """No error about the place: there is something, but no such segment."""
+    what = "skeleton" if isinstance(found, Skeletons) else "mesh"
+    return NotFoundError(f"there is no {what} of segment {id} in {found.store.root}")
 
 
 def first_segments(store: Store, count: int) -> list[str]:
@@ -94,12 +102,12 @@ def first_segments(store: Store, count: int) -> list[str]:
     return [str(id) for id in related_segments(store, count)] if kind == VOLUME else []
 
 
-def _mesh(meshes: Meshes | LegacyMeshes, id: int, suffix: str, lod: int) -> bytes | None:
+def _mesh(meshes: Meshes | LegacyMeshes, id: int, suffix: str, lod: int) -> tuple[bytes, list[str]] | None:
     if suffix in SURFACE_SUFFIXES:
         mesh = meshes.get(id, lod=lod)
         if mesh is None:
-            raise NotFoundError(f"there is no mesh of segment {id}", key=meshes.store.root)
-        return encode_surface(mesh, suffix)
+            raise _absent(meshes, id)
+        return encode_surface(mesh, suffix), []
     if isinstance(meshes, Meshes) and meshes.sharding is not None:
         return None
     raise UnsupportedError(

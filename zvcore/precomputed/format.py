@@ -165,7 +165,9 @@ class Precomputed(Format):
 
         return annotations_in(store)
 
-    def object_file(self, store: Store, inside: str | None, id: int, suffix: str, lod: int = 0) -> bytes | None:
+    def object_file(
+        self, store: Store, inside: str | None, id: int, suffix: str, lod: int = 0
+    ) -> tuple[bytes, list[str]] | None:
         from zvcore.precomputed.exporting import object_file
 
         return object_file(store, inside, id, suffix, lod)

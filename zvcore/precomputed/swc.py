@@ -114,7 +114,9 @@ def encode_swc(skeleton: Skeleton, *, unit: str = "um") -> tuple[bytes, list[str
     count = len(vertices)
     order, parents, cut = _as_forest(count, np.asarray(skeleton.edges).astype(np.int64))
     radii = _column(skeleton, RADIUS, count) / size
-    types = _column(skeleton, TYPES, count).astype(np.int64)
+    types = _column(skeleton, TYPES, count)
+    whole = np.isfinite(types) & (types == np.round(types)) & (np.abs(types) < 2**31)
+    types = np.where(whole, types, 0).astype(np.int64)
     number = np.empty(count, np.int64)
     number[order] = np.arange(1, count + 1)
     rows = [f"# made by zvcore; unit: {unit}\n"]
@@ -124,10 +126,12 @@ def encode_swc(skeleton: Skeleton, *, unit: str = "um") -> tuple[bytes, list[str
         above = _ROOT if parent < 0 else number[parent]
         rows.append(f"{at} {types[vertex]} {x:.9g} {y:.9g} {z:.9g} {radii[vertex]:.9g} {above}\n")
     losses = [f"SWC holds trees: {cut} edges that close cycles are left out"] if cut else []
+    if not whole.all():
+        losses.append(f"{int((~whole).sum())} values of {TYPES!r} are no whole numbers, and become 0")
     losses += [
         f"SWC has no place for the vertex attribute {name!r}"
-        for name in skeleton.attributes
-        if name not in (RADIUS, TYPES)
+        for name, values in skeleton.attributes.items()
+        if name not in (RADIUS, TYPES) or np.shape(values) != (count,)
     ]
     return "".join(rows).encode(), losses
 
