@@ -422,3 +422,17 @@ def test_what_fails_does_not_cost_what_was_to_be_replaced(
     assert {path.name: path.read_bytes() for path in (tmp_path / "a").iterdir()} == before
     write(2, [1, 9], overwrite=True)
     assert sorted(zvcore.open(tmp_path / "a")) == [1, 9] and zvcore.verify(tmp_path / "a").ok
+
+
+def test_two_attributes_with_one_id_do_not_become_one(tmp_path: Path) -> None:
+    one = VertexAttribute("a")
+    line = Skeleton(np.eye(2, 3, dtype="f4"), np.array([[0, 1]]), {"a": np.arange(2.0)})
+    with pytest.raises(MetadataError, match="same id"):
+        write_skeletons(tmp_path / "a", {7: line}, vertex_attributes=[one, one])
+    write_skeletons(tmp_path / "a", {7: line}, vertex_attributes=[one])
+    document = json.loads((tmp_path / "a/info").read_text())
+    document["vertex_attributes"] *= 2
+    (tmp_path / "a/info").write_text(json.dumps(document))
+    with pytest.raises(MetadataError, match="same id"):
+        zvcore.open(tmp_path / "a")
+    assert not zvcore.verify(tmp_path / "a").ok

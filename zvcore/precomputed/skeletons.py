@@ -202,6 +202,7 @@ class Skeletons(SegmentMapping[Skeleton]):
         declared = self.info.get("vertex_attributes") or []
         place = Place(self._objects.where, "$.vertex_attributes")
         self.vertex_attributes: tuple[VertexAttribute, ...] = _VERTEX_ATTRIBUTES.load(declared, place)
+        _refuse_same_ids(self.vertex_attributes, place)
 
     def _parsed(self, id: int, data: bytes) -> Skeleton:
         return Skeleton.from_bytes(data, self.vertex_attributes)
@@ -226,6 +227,15 @@ class Skeletons(SegmentMapping[Skeleton]):
         self._objects.delete(ids)
 
 
+def _refuse_same_ids(attributes: Sequence[VertexAttribute], place: Place) -> None:
+    """Of two attributes with one id, skeletons would keep one."""
+    seen: set[str] = set()
+    for attribute in attributes:
+        if attribute.id in seen:
+            raise place.error("two vertex attributes have the same id", found=attribute.id)
+        seen.add(attribute.id)
+
+
 def skeleton_document(
     vertex_attributes: Sequence[VertexAttribute],
     spec: ShardingSpec | None,
@@ -233,6 +243,7 @@ def skeleton_document(
     attrs: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The `info` of a folder of skeletons with these attributes."""
+    _refuse_same_ids(vertex_attributes, Place(None, "vertex_attributes"))
     document: dict[str, Any] = {
         "@type": SKELETONS_TYPE,
         "transform": [float(number) for number in transform],
