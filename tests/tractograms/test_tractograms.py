@@ -501,3 +501,19 @@ def test_lines_without_vertices_in_a_store_are_told_with_their_groups(tmp_path: 
     report = zvcore.convert(tmp_path / "a.zv", tmp_path / "b.trx")
     told = ["1 lines without vertices are left out", "the group '0' has 1 lines that are not there, or left out"]
     assert [str(loss) for loss in report.losses] == told and plan.losses == report.losses
+
+
+def test_data_of_a_group_that_there_is_not_are_told(tmp_path: Path) -> None:
+    members = {**arrays(), "dpg/nowhere/weight.float32": np.array([0.5])}
+    zvcore.convert(make(tmp_path / "a.trx", members), tmp_path / "a.zv", format="zvf")
+    plan = zvcore.plan(tmp_path / "a.zv", tmp_path / "b.trx")
+    assert ["'nowhere'" in str(loss) for loss in plan.losses] == [True]
+    assert zvcore.convert(tmp_path / "a.zv", tmp_path / "b.trx").losses == plan.losses
+
+
+def test_an_affine_that_is_flat_has_no_place_in_a_trk(tmp_path: Path) -> None:
+    source = make(tmp_path / "a.trx", arrays("float32"), VOXEL_TO_RASMM=np.zeros((4, 4)).tolist())
+    plan = zvcore.plan(source, tmp_path / "a.trk")
+    assert "the header of a .trx file has no place in a .trk file" in str(plan.losses)
+    assert zvcore.convert(source, tmp_path / "a.trk").losses == plan.losses
+    assert len(nibabel.streamlines.load(tmp_path / "a.trk").streamlines) == 5

@@ -60,7 +60,11 @@ def _grid(said: Mapping[str, Any], names: tuple[str, str] | None) -> tuple[Any, 
         return None
     if not all(is_number(n) and 0 <= n < 2**15 for n in dimensions):
         return None
-    return np.array(affine, np.float64), np.array(dimensions, np.int64)
+    found = np.array(affine, np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        # One that is flat leads from no place in the world to voxels.
+        flat = not np.isfinite(np.linalg.det(found)) or np.linalg.matrix_rank(found) < 4
+    return None if flat else (found, np.array(dimensions, np.int64))
 
 
 def _order(affine: Any) -> str:

@@ -56,6 +56,10 @@ def _kept(lines: Lines, key: str, report: Report) -> Mapping[str, Any]:
     kept = for_other_kind(lines.attrs.get(ATTRIBUTE), ".trx", report) or {}
     if not isinstance(kept, dict) or not isinstance(kept.get("header", {}), dict):
         raise MetadataError("the header of a tractogram cannot be read", key=key, found=repr(kept)[:99])
+    said = kept.get("data_per_group")
+    for group in said if isinstance(said, dict) else ():
+        if group not in lines.groups:
+            report.lose("", f"data of the group {group!r:.60} have no place in a TRX: there is no such group")
     return kept
 
 
