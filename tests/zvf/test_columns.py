@@ -50,6 +50,11 @@ def test_several_numbers_of_a_point_are_several_columns(tmp_path: Path, shape: t
         assert zvcore.open(tmp_path / "b").get_many([0, 1])[name].tolist() == column.tolist()
 
 
+def test_ids_are_ids_in_a_table(tmp_path: Path) -> None:
+    source = points(tmp_path / "a", id=np.array([2**64 - 1, 3], "u8"))
+    assert table(source)["id"] == [str(2**64 - 1), "3"] and zvcore.plan(source, tmp_path / "b.csv").losses == []
+
+
 def test_colours_stay_colours(tmp_path: Path) -> None:
     source = points(tmp_path / "a", c=np.array([[255, 0, 0], [0, 0, 255]], "u1"))
     assert table(source)["c"] == ["#ff0000", "#0000ff"]

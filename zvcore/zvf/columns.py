@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Columns", "columns_of"]
 
-# The column of positions.
+# The columns of positions and of ids.
 _POINT = "point"
+_ID = "id"
 # More numbers than these are no columns: a document may claim any count.
 _MOST = 256
 
@@ -90,7 +91,8 @@ def _describe(found: Columns, form: AttributeForm, columns: Sequence[str]) -> No
     categories = form.categories
     if form.missing is not None and categories is not None:
         found.missing.extend(columns)
-    elif form.number_type is not None:
+    elif form.number_type is not None and columns != [_ID]:
+        # Ids are ids, of whatever type they are stored.
         found.types.update(dict.fromkeys(columns, form.number_type.name))
     elif categories is not None and all(isinstance(one, str) for one in categories):
         found.texts.update({column: [*categories] for column in columns})
