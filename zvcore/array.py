@@ -404,7 +404,8 @@ class Array(Generic[Item]):
         if value.dtype != self.dtype or not value.dtype.isnative:
             value = as_dtype(value, self.dtype)
         while value.ndim > len(shape) and value.shape[0] == 1:
-            value = value[0]
+            # Not `value[0]`, which of a single item is no array, and of texts one of a shorter type.
+            value = value.reshape(value.shape[1:])
         try:
             return np.broadcast_to(value, shape)
         except ValueError:
