@@ -18,3 +18,13 @@ def test_one_item_in_an_array_of_one_axis_more_than_the_region(tmp_path, dtype, 
     a[1] = one
     a[2] = one[0]
     assert a[1:].tolist() == [item, item]
+
+
+@pytest.mark.parametrize("format", ["zarr2", "zarr3"])
+@pytest.mark.parametrize("item", [5, 1 << 40, True, 2.0, bytearray(b"ab"), [1, 2]], ids=repr)
+def test_numbers_are_no_byte_strings(tmp_path, format, item):
+    a = zvcore.create(tmp_path / "a", format=format, shape=(2,), dtype=bytes, chunks=(2,))
+    a[...] = b"abc"
+    with pytest.raises(TypeError, match=r"byte strings, not (int|bool|float)"):
+        a[:] = item
+    assert a[...].tolist() == [b"abc", b"abc"]

@@ -42,13 +42,21 @@ class VariableItems:
 
     def encode(self, values: npt.NDArray[Any]) -> bytes:
         flat = values.transpose(self.axes).ravel()
-        rows = [
-            (item.encode() if isinstance(item, str) else b"" if item is None or item == 0 else bytes(item))
-            for item in flat.tolist()
-        ]
+        rows = [_row(item) for item in flat.tolist()]
         offsets = np.zeros(len(rows) + 1, np.int64)
         np.cumsum([len(row) for row in rows], out=offsets[1:])
         return bytes(join_rows(b"".join(rows), offsets))
+
+
+def _row(item: Any) -> bytes:
+    """The bytes of an item; of None and 0, which fill values are, none. Of other numbers Python makes so many zeros."""
+    if isinstance(item, str):
+        return item.encode()
+    if isinstance(item, (bytes, bytearray, memoryview)):
+        return bytes(item)
+    if item is None or (type(item) is int and item == 0):
+        return b""
+    raise TypeError(f"the items of this array are byte strings, not {type(item).__name__}")
 
 
 def _texts(rows: list[bytes]) -> list[str]:
