@@ -11,7 +11,7 @@ import numpy.typing as npt
 from zvcore import transfer
 from zvcore.boxes import box_of, count_of, slices
 from zvcore.cached import cached_property
-from zvcore.casting import as_dtype
+from zvcore.casting import as_dtype, refuse_missing
 from zvcore.engine import thread_count
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.selection import MOST_AXES, Selection
@@ -391,6 +391,7 @@ class Array(Generic[Item]):
 
     def _as_values(self, value: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """`value` with numpy's casting and broadcasting, without a copy where none is needed."""
+        refuse_missing(value)
         if not isinstance(value, np.ndarray):
             if isinstance(value, Array) or hasattr(value, "__array__"):
                 value = np.asarray(value)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.errors import UnfitValueError
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["as_dtype", "in_native_order", "in_words", "is_held_by"]
+__all__ = ["as_dtype", "in_native_order", "in_words", "is_held_by", "refuse_missing"]
 
 
 def as_dtype(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -37,6 +39,14 @@ def in_words(values: Any) -> Any:
     if dtype is None or dtype.kind != "M" or np.datetime_data(dtype)[0] != "generic" or np.isnat(values).all():
         return values
     return values.astype(dtype.newbyteorder("="), copy=False).view(np.int64)
+
+
+def refuse_missing(values: Any) -> None:
+    """Refuse arrays of which some items are masked: what lies under a mask is no value, and no array here has masks."""
+    if isinstance(values, np.ma.MaskedArray):
+        mask = np.ma.getmask(values)
+        if (mask if mask.dtype.names is None else np.ma.flatten_mask(mask)).any():
+            raise UnfitValueError("some values are masked, and would not be told from others: fill them in (.filled)")
 
 
 def is_held_by(dtype: np.dtype[Any], values: npt.NDArray[Any]) -> bool:

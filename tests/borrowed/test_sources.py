@@ -11,7 +11,7 @@ import pytest
 
 import zvcore
 from zvcore.borrowed.wrapping import as_array
-from zvcore.errors import ConflictError, CorruptDataError, ReadOnlyError, UnsupportedError
+from zvcore.errors import ConflictError, CorruptDataError, ReadOnlyError, UnfitValueError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -298,3 +298,15 @@ def test_a_volume_takes_the_values_of_its_one_channel(tmp_path):
     values = np.arange(24, dtype="u2").reshape(2, 3, 4)
     volume = zvcore.create(tmp_path / "v", format="precomputed", data=values, chunks=(2, 2, 2))
     assert np.array_equal(volume[..., 0], values)
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["numpy", "read by parts"])
+def test_values_under_a_mask_are_refused(tmp_path, wrapped):
+    masked = np.ma.masked_equal(np.arange(12).reshape(3, 4), 5)
+    given = Anything(masked) if wrapped else masked
+    with pytest.raises(UnfitValueError, match="masked"):
+        zvcore.create(tmp_path / "a.zarr", format="zarr3", data=given)
+    with pytest.raises(UnfitValueError, match="masked"):
+        zvcore.convert(given, tmp_path / "b.zarr", format="zarr3")
+    if not wrapped:  # of parts, nobody knows before they are read
+        assert not [*tmp_path.iterdir()]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from zvcore.errors import UnfitValueError
 
 
 @pytest.mark.parametrize(
@@ -28,3 +29,17 @@ def test_numbers_are_no_byte_strings(tmp_path, format, item):
     with pytest.raises(TypeError, match=r"byte strings, not (int|bool|float)"):
         a[:] = item
     assert a[...].tolist() == [b"abc", b"abc"]
+
+
+@pytest.mark.parametrize("dtype", ["f8", [("a", "i4"), ("b", "f8")]], ids=["numbers", "records"])
+def test_masked_values_are_refused_and_what_has_no_mask_is_not(tmp_path, dtype):
+    a = zvcore.create(tmp_path / "a", format="zarr3", shape=(3,), dtype=dtype, chunks=(2,))
+    ones = np.ones(3, dtype)
+    values = np.ma.masked_array(ones, np.array([False, True, False]).astype(np.ma.make_mask_descr(ones.dtype)))
+    with pytest.raises(UnfitValueError, match="masked"):
+        a[...] = values
+    with pytest.raises(UnfitValueError, match="masked"):
+        a[1] = np.ma.masked
+    assert (a[...] == np.zeros(3, dtype)).all()
+    a[...] = np.ma.masked_array(ones)
+    assert (a[...] == ones).all()

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from zvcore.borrowed.array import BorrowedArray
 from zvcore.borrowed.blocks import BlockLayout, block_shape, slabs
+from zvcore.casting import refuse_missing
 from zvcore.errors import UnsupportedError
 from zvcore.images import Axis
 
@@ -62,7 +63,9 @@ class _Object:
         return (_Object, (self.given, self.dtype, self.shape))
 
     def read(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
-        return np.asarray(self._read(region))
+        values = self._read(region)
+        refuse_missing(values)
+        return np.asarray(values)
 
 
 def is_array(given: Any) -> bool:
@@ -124,6 +127,7 @@ def _regular(chunks: Any) -> tuple[int, ...] | None:
 
 
 def _numpy(given: Any) -> Told:
+    refuse_missing(given)  # before anything of it is written
     place = None
     if isinstance(given, np.memmap):
         place = None if given.filename is None else f"{given.filename}@{given.offset}"

@@ -11,6 +11,7 @@ import numpy as np
 from zvcore.array import Array
 from zvcore.borrowed.wrapping import as_array, is_array
 from zvcore.boxes import box_of, count_of, slices
+from zvcore.casting import refuse_missing
 from zvcore.errors import ConflictError
 from zvcore.exchange.target import grow
 
@@ -27,6 +28,7 @@ _AT_ONCE = 256 << 20
 
 def array_like(data: Any) -> Any:
     """What `create` is given as `data`, as an array of zvcore or of numpy."""
+    refuse_missing(data)  # before there is an array for it
     if isinstance(data, Array | np.ndarray):
         return data
     return as_array(data) if is_array(data) else np.asarray(data)
