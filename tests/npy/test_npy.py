@@ -156,3 +156,19 @@ def test_verify_looks_at_the_checksums_of_an_archive(
     assert report.status == "damaged" and len(report.problems) == 1
     assert "y" in report.problems[0].where.removeprefix(str(tmp_path)) and "crc32" in report.problems[0].what
     assert main(["verify", str(path)]) == 1
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    "dtype", [[("a", ">i4"), ("b", ">f8")], [("a", "<i4"), ("b", ">f8"), ("c", "S3")], [("a", [("b", ">u2", (2,))])]]
+)
+def test_records_with_fields_in_the_other_byte_order(tmp_path: Path, dtype: list[Any], order: Any) -> None:
+    values = np.zeros((3, 4), dtype, order=order)
+    values[...] = np.frombuffer(bytes(range(12 * values.itemsize)), dtype).reshape(3, 4)
+    np.save(tmp_path / "a.npy", values)
+    array = zvcore.open(tmp_path / "a.npy")
+    native = values.dtype.newbyteorder("=")
+    assert array.dtype == native
+    assert array[...].tobytes() == values.astype(native).tobytes()
+    assert array[1:, ::-2].tobytes() == values[1:, ::-2].astype(native).tobytes()
+    assert zvcore.verify(tmp_path / "a.npy").ok

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from zvcore.borrowed.nowhere import ReadOnlyPlacement
+from zvcore.casting import in_native_order
 from zvcore.codecs import CodecChain
-from zvcore.errors import UnsupportedError
+from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.layout import ChunkForm, Layout
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from zvcore.layout import ValueCodec
     from zvcore.placement import Placement
 
 __all__ = ["ReadLayout", "axes_of", "check_items"]
@@ -23,11 +28,14 @@ class ReadLayout(Layout):
     """Chunks of plain values that end where the array does and are never written."""
 
     store_empty = True
+    value_codec: ValueCodec | None = None
 
     def take_form(self, chunks: tuple[int, ...], dtype: np.dtype[Any], order: str) -> None:
         """Set what each chunk is like: items of `dtype`, in its byte order, and axes in `order`, "C" or "F"."""
-        native = dtype.newbyteorder("=")
-        self.form = ChunkForm(chunks, native, native != dtype, axes_of(len(chunks), order), "cropped")
+        native, axes = in_native_order(dtype), axes_of(len(chunks), order)
+        self.form = ChunkForm(chunks, native, native != dtype, axes, "cropped")
+        if native != dtype and dtype.fields is not None:
+            self.value_codec = _OtherRecords(dtype, axes)
         self.fill_value = np.zeros((), native)[()]
 
     def check_rest(self) -> None:
@@ -40,6 +48,28 @@ class ReadLayout(Layout):
     @property
     def chains(self) -> tuple[CodecChain, ...]:
         return _NO_CODECS
+
+
+class _OtherRecords:
+    """The value codec of records whose fields are in the other byte order, or some of them: the engine swaps no parts.
+
+    dtype  as they are stored
+    axes   of the array, from the slowest to the fastest
+    """
+
+    def __init__(self, dtype: np.dtype[Any], axes: tuple[int, ...]) -> None:
+        self.dtype = dtype
+        self.axes = axes
+
+    def decode(self, data: memoryview, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+        expected = math.prod(shape) * self.dtype.itemsize
+        if len(data) != expected:
+            raise CorruptDataError("the values have the wrong size", expected=expected, found=len(data))
+        stored = np.frombuffer(data, self.dtype).reshape([shape[axis] for axis in self.axes])
+        return stored.transpose(np.argsort(self.axes)).astype(in_native_order(self.dtype))
+
+    def encode(self, values: npt.NDArray[Any]) -> bytes:
+        raise UnsupportedError("this array is only read")
 
 
 def axes_of(rank: int, order: str) -> tuple[int, ...]:
