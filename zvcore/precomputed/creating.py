@@ -12,7 +12,7 @@ import numpy.typing as npt
 from zvcore import codecs, documents
 from zvcore.casting import in_native_order
 from zvcore.choices import AUTO, Auto
-from zvcore.documents.members import Integer, Items, Place, Text
+from zvcore.documents.members import Integer, Items, Number, Place, Text
 from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.precomputed.array import ScaleArray
 from zvcore.precomputed.attributes import ScaleAttributes
@@ -86,11 +86,11 @@ def create_volume(
     kind = in_native_order(np.dtype(dtype))
     if kind.name not in DATA_TYPES:
         raise MetadataError("volumes do not hold this data type", expected=", ".join(DATA_TYPES), found=kind)
-    if fill_value not in (AUTO, 0, None):
-        raise MetadataError("missing chunks of a volume are zeros", expected=0, found=fill_value)
+    _refuse_fill_value(fill_value)
+    type, sizes = _type(type), _sizes(resolution)
     size = _integers(shape, "shape", (3, 4))
     channels = size[3] if len(size) == 4 else 1
-    grain = _integers(chunks or (_DEFAULT_CHUNK,) * 3, "chunks", (3, 4))
+    grain = _integers((_DEFAULT_CHUNK,) * 3 if chunks is None else chunks, "chunks", (3, 4))
     if len(grain) == 4 and grain[3] != channels:
         raise MetadataError("a chunk holds all channels", expected=channels, found=grain[3])
     if encoding is AUTO:
@@ -100,9 +100,9 @@ def create_volume(
     spec = _sharding(sharding, shards, size, grain[:3], kind, encoder, codec)
     scale: dict[str, Any] = {
         **ScaleAttributes.checked(attrs or {}, ScaleAttributes.reserved.union(encoder.members)),
-        "key": key or "_".join(f"{number:g}" for number in resolution),
+        "key": "_".join(f"{number:g}" for number in sizes) if key is None else key,
         "size": list(size[:3]),
-        "resolution": [int(number) if float(number).is_integer() else float(number) for number in resolution],
+        "resolution": [int(number) if float(number).is_integer() else float(number) for number in sizes],
         "voxel_offset": list(_integers(voxel_offset, "voxel_offset", (3,), least=None)),
         "chunk_sizes": [list(grain[:3])],
         "encoding": encoder.name,
@@ -146,10 +146,31 @@ def _with_scale(store: Store, scale: dict[str, Any], wanted: Mapping[str, Any], 
 def _integers(values: Sequence[int], name: str, counts: tuple[int, ...], least: int | None = 1) -> tuple[int, ...]:
     """What a caller gave, as integers."""
     try:
-        given: Any = [operator.index(value) for value in values]
+        given: Any = [value if isinstance(value, bool) else operator.index(value) for value in values]
     except TypeError:
         given = values
     return Items(Integer(least), *counts).load(given, Place(None, name))
+
+
+def _refuse_fill_value(given: Any) -> None:
+    if not (given is AUTO or given is None or (np.ndim(given) == 0 and given == 0)):
+        raise MetadataError("missing chunks of a volume are zeros", expected=0, found=repr(given))
+
+
+def _type(given: str | None) -> str | None:
+    """What a volume shows: Neuroglancer opens none of another type, nor do we one whose type is no text."""
+    if given is None:
+        return None
+    return Text("image", "segmentation").load(given.lower() if isinstance(given, str) else given, Place(None, "type"))
+
+
+def _sizes(values: Sequence[float]) -> tuple[float, ...]:
+    """The sizes of voxels that a caller gave, as numbers of Python's."""
+    try:
+        given: Any = [number.item() if isinstance(number, np.generic) else number for number in values]
+    except TypeError:
+        given = values
+    return Items(Number(positive=True), 3).load(given, Place(None, "resolution"))
 
 
 def _chosen_encoding(encoding: str | ChunkEncoding, parameters: dict[str, Any]) -> ChunkEncoding:

@@ -329,7 +329,7 @@ class ShardingSpec:
         minishard_index_encoding: str = "gzip",
         data_encoding: str = "gzip",
     ) -> ShardingSpec:
-        """Bits that make each shard of a volume a box of `shards` voxels; a ValueError says what is possible."""
+        """Bits that make each shard of a volume a box of `shards` voxels; the error says what is possible."""
         grid, total = _grid_and_bits(shape, chunk)
         possible = []
         wanted = tuple(min(-(-int(size) // int(step)), n) for size, step, n in zip(shards, chunk, grid, strict=True))
@@ -344,4 +344,4 @@ class ShardingSpec:
             if box is not None:
                 possible.append(tuple(n * int(step) for n, step in zip(box, chunk, strict=True)))
         options = ", ".join(str(box) for box in dict.fromkeys(possible))
-        raise ValueError(f"no shard of this volume can be {tuple(shards)} voxels; its shards can be {options}")
+        raise MetadataError(f"no shard of this volume can be {tuple(shards)} voxels; its shards can be {options}")
