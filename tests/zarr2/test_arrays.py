@@ -378,7 +378,7 @@ def test_an_array_that_was_pickled_is_the_same(tmp_path: Path) -> None:
     [
         {"codec": "mystery"}, {"dtype": object}, {"dtype": "M8"}, {"order": "A"}, {"dimension_separator": "-"},
         {"chunks": (0, 3)}, {"fill_value": "x"}, {"filters": [{"id": "pickle"}]},
-        {"codec": {"name": "lz4", "framing": "frame"}},
+        {"codec": {"name": "lz4", "framing": "frame"}}, {"dtype": ("u1", 3)},
     ],
 )  # fmt: skip
 def test_what_cannot_be_written_is_refused_before_anything_is(tmp_path: Path, options: dict[str, Any]) -> None:

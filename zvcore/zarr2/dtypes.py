@@ -306,6 +306,8 @@ def data_type_of(dtype: Any, endian: str | None = None) -> tuple[DataType, dict[
         raise UnsupportedError(
             "objects may be anything: use str for texts, bytes for byte strings, or name their codec in filters"
         )
+    if wanted.subdtype is not None:
+        raise UnsupportedError("items that are arrays are no items: give the array more axes", found=str(wanted))
     if wanted.isbuiltin == 2:
         if wanted.name not in _SMALL or (endian == "big" and wanted.itemsize > 1):
             raise UnsupportedError(f"Zarr v2 has no data type for {'big-endian ' if endian == 'big' else ''}{wanted}")
