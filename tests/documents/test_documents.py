@@ -7,6 +7,7 @@ import math
 import threading
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from zvcore import documents
@@ -71,6 +72,22 @@ def test_the_deepest_document_that_is_read_can_be_copied_and_written(store: Any)
     assert documents.as_json(found, "it") == found
     with pytest.raises(MetadataError, match="nested too deep"):
         documents.as_json([found], "it")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({1: "a", "1": "b"}, "two keys are both '1'"),
+        ({"a": [{None: 1, "null": 2}]}, "two keys are both 'null'"),
+        (np.datetime64("2020-01-01", "ns"), "datetime64 is not"),
+        ([np.timedelta64(1, "ns")], "timedelta64 is not"),
+        (np.array(["2020"], "M8[ns]"), "ndarray is not"),
+    ],
+    ids=repr,
+)
+def test_what_json_would_say_otherwise_is_refused(value: Any, words: str) -> None:
+    with pytest.raises(MetadataError, match=words):
+        documents.as_json({"x": value}, "attributes")
 
 
 def test_a_file_without_end_is_not_read(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def as_json(value: Any, what: str, key: str | None = None, nan: bool = True) -> 
     NaN and the infinities are kept, as zarr-python does, unless `nan` is False.
     """
     try:
-        copy = json.loads(json.dumps(value, allow_nan=nan, default=_of_numpy))
+        copy = json.loads(json.dumps(value, allow_nan=nan, default=_of_numpy), object_pairs_hook=_members)
     except (TypeError, ValueError, RecursionError) as error:
         raise MetadataError(f"{what} hold what JSON can say: {error}", key=key) from error
     if too_deep(copy):
@@ -44,8 +44,20 @@ def as_json(value: Any, what: str, key: str | None = None, nan: bool = True) -> 
     return copy
 
 
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object, of whose members none is lost: 1 and "1" are two keys for Python, and one name for JSON."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"two keys are both {name!r}")
+        found[name] = value
+    return found
+
+
 def _of_numpy(value: Any) -> Any:
-    if hasattr(value, "tolist"):
+    # Times of some units become numbers by `tolist`, which nobody could tell from others, and of other units dates.
+    times = getattr(getattr(value, "dtype", None), "kind", None) in ("m", "M")
+    if hasattr(value, "tolist") and not times:
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is not")
 
