@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from zvcore.format import Node
     from zvcore.stores import Store
 
-__all__ = ["Group", "member_path"]
+__all__ = ["Group", "member_path", "new_member_path"]
 
 
 def member_path(path: str) -> str:
@@ -19,6 +19,14 @@ def member_path(path: str) -> str:
     if not isinstance(path, str):
         raise TypeError(f"a path is a str, not {type(path).__name__}")
     return path.strip("/")
+
+
+def new_member_path(path: str) -> str:
+    """The path of what is to be made in a group: without a name, that would be the group with all that is in it."""
+    name = member_path(path)
+    if not name:
+        raise ValueError("what is made in a group needs a name")
+    return name
 
 
 class Group(Mapping[str, Any]):

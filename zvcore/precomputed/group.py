@@ -50,9 +50,13 @@ class Volume(Mapping[str, ScaleArray]):
         self.write_empty_chunks = write_empty_chunks
         self.threads = threads
         self._document = InfoFile(self.store, read_info(self.store), read_only=mode == "r")
-        self.attrs = VolumeAttributes(self._document)
-        """The members of `info` that describe no scale. Those that the format does not define can be changed."""
+        self._attrs = VolumeAttributes(self._document)
         _ = self._info
+
+    @property
+    def attrs(self) -> VolumeAttributes:
+        """The members of `info` that describe no scale. Those that the format does not define can be changed."""
+        return self._attrs
 
     @property
     def _info(self) -> VolumeInfo:

@@ -9,7 +9,7 @@ from zvcore.documents.above import groups_to
 from zvcore.documents.inside import members_in
 from zvcore.errors import ConflictError, MetadataError, NotFoundError
 from zvcore.format import get_format
-from zvcore.group import Group, member_path
+from zvcore.group import Group, member_path, new_member_path
 from zvcore.zarr2.array import Zarr2Array, warn_if_misplaced
 from zvcore.zarr2.attributes import Attributes, AttributesFile
 from zvcore.zarr2.consolidated import Told, forget_below, read_consolidated, warn_of_damage
@@ -67,7 +67,12 @@ class Zarr2Group(Group):
         self._told_above = told
         self._options = options
         attributes = None if told is None else told.get(ATTRIBUTES, {})
-        self.attrs = Attributes(AttributesFile(store, attributes, read_only=self.read_only, through=through))
+        self._attrs = Attributes(AttributesFile(store, attributes, read_only=self.read_only, through=through))
+
+    @property
+    def attrs(self) -> Attributes:
+        """The user's attributes. What is set in their place would be written nowhere."""
+        return self._attrs
 
     @cached_property
     def _told(self) -> Told | None:
@@ -144,12 +149,13 @@ class Zarr2Group(Group):
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> Zarr2Group:
         """A new group, and those above it that are missing."""
         self._check_writable()
+        path = new_member_path(path)
         self._make_groups_above(path)
         through = self._through_to(path)
-        return create_group(self.store.child(path.strip("/")), attrs, overwrite, through=through, **self._options)
+        return create_group(self.store.child(path), attrs, overwrite, through=through, **self._options)
 
     def _make_groups_above(self, path: str) -> None:
-        names = path.strip("/").split("/")
+        names = path.split("/")
         for depth in range(1, len(names)):
             above = "/".join(names[:depth])
             found = self._metadata(above)
@@ -174,8 +180,9 @@ class Zarr2Group(Group):
         """A new array in this group; the arguments are those of `zvcore.create`."""
         get_format(self.format).check_creation(options)
         self._check_writable()
+        path = new_member_path(path)
         self._make_groups_above(path)
-        return create_array(self.store.child(path.strip("/")), through=self._through_to(path), **options)
+        return create_array(self.store.child(path), through=self._through_to(path), **options)
 
     create_array = create_dataset
 

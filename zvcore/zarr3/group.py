@@ -8,7 +8,7 @@ from zvcore.documents.above import groups_to
 from zvcore.documents.inside import members_in
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
-from zvcore.group import Group, member_path
+from zvcore.group import Group, member_path, new_member_path
 from zvcore.zarr3.array import Zarr3Array, array_of
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import group_document
@@ -56,10 +56,15 @@ class Zarr3Group(Group):
         self.metadata = metadata
         self.read_only = read_only or store.read_only
         self._through = tuple(through)
-        self.attrs = Attributes(
+        self._attrs = Attributes(
             DescribedAbove(store, metadata.document, read_only=self.read_only, through=self._through)
         )
         self._options = options
+
+    @property
+    def attrs(self) -> Attributes:
+        """The user's attributes. What is set in their place would be written nowhere."""
+        return self._attrs
 
     @property
     def _consolidated(self) -> ToldMembers | None:
@@ -112,12 +117,12 @@ class Zarr3Group(Group):
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> Zarr3Group:
         """A new group, and those above it that are missing."""
         self._check_writable()
+        path = new_member_path(path)
         self._make_groups_above(path)
-        store = self.store.child(path.strip("/"))
-        return create_group(store, attrs, overwrite, through=self._through_to(path), **self._options)
+        return create_group(self.store.child(path), attrs, overwrite, through=self._through_to(path), **self._options)
 
     def _make_groups_above(self, path: str) -> None:
-        names = path.strip("/").split("/")
+        names = path.split("/")
         for depth in range(1, len(names)):
             above = "/".join(names[:depth])
             found = read_document(self.store, above)
@@ -142,8 +147,9 @@ class Zarr3Group(Group):
         """A new array in this group; the arguments are those of `zvcore.create`."""
         get_format(self.format).check_creation(options)
         self._check_writable()
+        path = new_member_path(path)
         self._make_groups_above(path)
-        return create_array(self.store.child(path.strip("/")), through=self._through_to(path), **options)
+        return create_array(self.store.child(path), through=self._through_to(path), **options)
 
     create_array = create_dataset
 
