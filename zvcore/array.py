@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any, Generic, Literal, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
-from zvcore.boxes import box_of, count_of, slices
+from zvcore.boxes import box_of, count_of, given_lengths, integers, slices, whole_number
 from zvcore.cached import cached_property
 from zvcore.casting import as_dtype, refuse_missing
 from zvcore.engine import thread_count
@@ -260,7 +259,8 @@ class Array(Generic[Item]):
     def _work_with(self, threads: int | None, progress: Progress | None = None, memory: int | None = None) -> Work:
         if threads is None and progress is None and memory is None:
             return self._work
-        return Work(self._work.threads if threads is None else thread_count(threads), progress, memory)
+        most = None if memory is None else whole_number(memory, "memory")
+        return Work(self._work.threads if threads is None else thread_count(threads), progress, most)
 
     @property
     def oindex(self) -> OrthogonalIndex[Item]:
@@ -418,10 +418,7 @@ class Array(Generic[Item]):
 
     def _position(self, position: Any) -> tuple[int, ...]:
         given = position if isinstance(position, (tuple, list, np.ndarray)) else (position,)
-        try:
-            place = tuple(operator.index(i) for i in given)
-        except TypeError:
-            raise TypeError(f"a grid position has whole numbers, not {position!r}") from None
+        place = integers(given, f"a grid position has whole numbers, not {position!r}")
         if len(place) != self.ndim:
             raise IndexError(f"a grid position has {self.ndim} numbers here, not {len(place)}")
         for axis, (i, count) in enumerate(zip(place, self.grid, strict=True)):
@@ -533,7 +530,7 @@ class Array(Generic[Item]):
         All of them where the shape is the one that it had.
         """
         self._check_writable()
-        new = tuple(operator.index(n) for n in shape)
+        new = integers(given_lengths(shape, "shape"), f"a shape has whole numbers, not {shape!r}")
         if len(new) != self.ndim:
             raise MetadataError("an array keeps its number of dimensions", expected=self.ndim, found=new)
         if any(n < 0 for n in new):

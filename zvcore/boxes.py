@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from contextlib import suppress
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from zvcore.errors import MetadataError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 __all__ = [
     "CHUNK_BYTES",
@@ -19,6 +20,7 @@ __all__ = [
     "count_of",
     "default_chunks",
     "given_lengths",
+    "integers",
     "lengths_of",
     "slices",
     "whole_number",
@@ -75,6 +77,15 @@ def whole_number(given: Any, what: str) -> int:
         if not isinstance(given, (bool, str, bytes)) and number == given:
             return number
     raise MetadataError(f"{what} has whole numbers", expected="integers", found=repr(given))
+
+
+def integers(given: Iterable[Any], otherwise: str) -> tuple[int, ...]:
+    """Integers that a caller gave. Truth values, which Python takes for 0 and 1, are none: a TypeError says what is."""
+    numbers = tuple(given)
+    with suppress(TypeError):
+        if not any(isinstance(one, bool) for one in numbers):
+            return tuple(operator.index(one) for one in numbers)
+    raise TypeError(otherwise)
 
 
 def slices(box: Box, frame: Box | None = None) -> tuple[slice, ...]:

@@ -197,6 +197,8 @@ def test_wrong_shapes_change_nothing(where: Any, kind: str) -> None:
         ((5,), MetadataError),
         ((5, -1), MetadataError),
         ((5, 5.5), TypeError),
+        ((5, True), TypeError),
+        (5, MetadataError),
         ((5, 2**70), (MetadataError, UnsupportedError)),
     ):
         with pytest.raises(error):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import zvcore.codecs
 from tests.engine.toy import toy
-from zvcore.errors import ReadOnlyError, UnsupportedError
+from zvcore.errors import MetadataError, ReadOnlyError, UnsupportedError
 from zvcore.stores import LocalStore, MemoryStore
 
 DTYPES = ["u1", "i2", "u4", "f4", "f8", "i8", "c8", "c16", "?", "f2", "M8[s]", "V3"]
@@ -173,6 +173,21 @@ def test_blocks_as_they_are_stored(array):
         array.read_block((5, 0))
     with pytest.raises(ValueError, match="shape"):
         array.write_block((4, 5), np.zeros((8, 10)))
+
+
+def test_a_truth_value_is_no_place_of_a_chunk(array):
+    array[...] = 1
+    place = (True,) * array.ndim
+    with pytest.raises(TypeError, match="whole numbers"):
+        array.read_block(place)
+    with pytest.raises(TypeError, match="whole numbers"):
+        array.delete_block(place)
+
+
+@pytest.mark.parametrize("memory", [1.5, float("nan"), True, "64M"])
+def test_memory_is_a_whole_number_of_bytes(array, memory):
+    with pytest.raises(MetadataError, match="memory"):
+        array.read(..., memory=memory)
 
 
 def test_blocks_that_are_asked_for_several_times(array):
