@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
+from zvcore.choices import refuse_texts
 from zvcore.errors import PluginError, UnsupportedError, ZvcoreError
 from zvcore.plugins import Plugins
 
@@ -240,6 +241,7 @@ class Format(ABC):
     def check_creation(self, options: Mapping[str, Any]) -> None:
         """TypeError, in words for users, for options that `create` and the groups' `create_dataset` do not take."""
         parameters = inspect.signature(self.creator()).parameters.values()
+        refuse_texts(options, (one.name for one in parameters if isinstance(one.default, bool)))
         if any(one.kind is one.VAR_KEYWORD for one in parameters):
             return  # it tells its options apart itself
         taken = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.name not in self.inner_options]

@@ -137,3 +137,25 @@ def test_inspect_finds_the_same_by_several_requests_at_once(tmp_path: Path, form
     array = found["scales"][0] if "scales" in found else found
     assert array["objects"] > 0 and array["stored_bytes"] > 0
     assert zvcore.inspect(tmp_path / "a", threads=3) == found
+
+
+@pytest.mark.parametrize("format", ["zarr2", "zarr3", "n5", "precomputed"])
+def test_a_text_is_no_answer_to_yes_or_no(tmp_path: Path, format: str) -> None:
+    values = np.ones((4, 4, 4), np.uint8)
+    zvcore.create(tmp_path / "kept", format=format, data=values)
+    for options in ({"overwrite": "no"}, {"overwrite": b"no"}):
+        with pytest.raises(TypeError, match=r"overwrite is True or False, not b?'no'"):
+            zvcore.create(tmp_path / "kept", format=format, shape=(4, 4, 4), dtype="u1", **options)
+        with pytest.raises(TypeError, match=r"overwrite is True or False, not b?'no'"):
+            zvcore.convert(values, tmp_path / "kept", format=format, **options)
+    for name in ("verify", "strict", "skip_unsupported", "manifest"):
+        with pytest.raises(TypeError, match=f"{name} is True or False"):
+            zvcore.plan(values, tmp_path / "other", format=format, **{name: "no"})
+    kept = zvcore.open(tmp_path / "kept", **({"scale": 0} if format == "precomputed" else {}))
+    assert (kept[...] == 1).all()
+
+
+@pytest.mark.parametrize("region", ["0:2", ("0:2",), 1.5, (True,), (None,), {1}], ids=repr)
+def test_a_region_of_a_conversion_has_integers_and_slices(tmp_path: Path, region: object) -> None:
+    with pytest.raises(TypeError, match="axis 0: a region has integers and slices"):
+        zvcore.convert(np.ones((4, 4), np.uint8), tmp_path / "a", format="zarr3", region=region)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore import opening
 from zvcore.borrowed.wrapping import as_array
 from zvcore.boxes import given_lengths, lengths_of
+from zvcore.choices import refuse_texts
 from zvcore.converting.asked import Asked
 from zvcore.converting.casts import item_type
 from zvcore.converting.converting import Converting
@@ -64,6 +65,9 @@ Path = str | os.PathLike[str] | Store | Any
 _OF_ARRAYS = (
     "chunks", "shards", "codec", "levels", "region", "dtype", "clip", "method", "factors", "image", "ome", "voxel_size",
     "unit", "axes", "channels", "name", "consolidate", "verify", "manifest", "part", "finish",
+)  # fmt: skip
+_YES_OR_NO = (
+    "verify", "clip", "overwrite", "resume", "strict", "skip_unsupported", "consolidate", "manifest", "finish",
 )  # fmt: skip
 
 
@@ -190,6 +194,7 @@ def plan(given: Mapping[str, Any]) -> Plan:
 
 
 def _chosen(given: Mapping[str, Any]) -> Chosen:
+    refuse_texts(given, _YES_OR_NO)
     dst, format = given["dst"], given["format"]
     options = given["storage_options"]
     takes = isinstance(dst, str | os.PathLike) and bool(options) and takes_options(dst)

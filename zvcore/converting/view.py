@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
-from zvcore.boxes import Box
+from zvcore.boxes import Box, integers
 from zvcore.converting.casts import cast, check_cast
 from zvcore.engine.fetching import reachable
 from zvcore.engine.selection import Selection
@@ -52,7 +52,7 @@ def parse_region(region: Any, shape: tuple[int, ...]) -> Region:
                 raise IndexError(f"axis {axis}: nothing lies in {item.start}:{item.stop} of {bound}")
             found.append((start, max(start, stop), True))
         else:
-            place = item.__index__()
+            (place,) = integers((item,), f"axis {axis}: a region has integers and slices, not {item!r}")
             if not -bound <= place < bound:
                 raise IndexError(f"axis {axis}: {place} is outside of 0:{bound}")
             place += bound if place < 0 else 0
