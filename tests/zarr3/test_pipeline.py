@@ -251,6 +251,16 @@ def test_many_threads_in_a_store_that_needs_threads_itself(tmp_path):
     np.testing.assert_array_equal(array[...], mirror)
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_one_item_behind_the_end_that_an_array_had(store, version):
+    array = zarr.create_array(store, shape=(2, 3), chunks=(1, 1), dtype="u1", zarr_format=version)
+    array.append(np.ones((2, 3), "u1"), axis=0)
+    array[3, 1] = 5
+    array[2] = 6
+    array[-1, :2] = 7
+    assert array[...].tolist() == [[0, 0, 0], [0, 0, 0], [6, 6, 6], [7, 7, 1]]
+
+
 @pytest.mark.parametrize("shards", [None, (20, 12)])
 @pytest.mark.parametrize("kind", ["local", "memory"])
 def test_arrays_that_are_resized(tmp_path, kind, shards):

@@ -235,7 +235,8 @@ class CodecPipeline(AbstractPipeline):
     def _to_the_end(self, layout: Layout, key: tuple[Any, ...], selection: Selection) -> tuple[Layout, Selection]:
         """For chunks that are given as a whole: the layout of an array that ends where we know it to end."""
         shape = self.metadata.shape
-        if any(isinstance(one, slice) and one.stop > bound for one, bound in zip(key, shape, strict=True)):
+        ends = (one.stop if isinstance(one, slice) else one + 1 for one in key)
+        if any(end > bound for end, bound in zip(ends, shape, strict=True)):
             return layout, selection
         layout = self._layout(layout.store, layout.store_empty, shape)
         return layout, Selection.basic(key, shape)
