@@ -374,6 +374,15 @@ def test_dask(tmp_path):
     assert (dask.array.from_array(array)[3:20, ::2].compute(scheduler="processes") == values[3:20, ::2]).all()
 
 
+def test_dask_does_not_take_what_it_read_before_for_what_was_written_since(tmp_path):
+    array = zvcore.create(tmp_path, format="zarr3", shape=(4,), dtype="u1", chunks=(2,))
+    array[...] = 1
+    before = array.to_dask().persist()
+    array[...] = 2
+    for opened in (array, zvcore.open(tmp_path)):
+        assert (before + opened.to_dask()).compute().tolist() == [3, 3, 3, 3]
+
+
 def test_dask_is_not_asked_to_list_as_many_chunks_as_a_document_claims(tmp_path):
     array = zvcore.create(tmp_path, format="zarr3", shape=(2**50, 2), dtype="u1", chunks=(1, 2))
     with pytest.raises(UnsupportedError, match="say chunks="):
