@@ -112,6 +112,17 @@ def test_what_xarray_wrote_is_the_same(tmp_path):
     assert list(xarray.open_dataset(tmp_path / "x.zarr", engine="zvcore", drop_variables="p").data_vars) == ["t"]
 
 
+@pytest.mark.parametrize("decoding", [{"decode_cf": False}, {"decode_times": False}, {"mask_and_scale": False}])
+def test_values_are_as_they_are_stored_where_that_is_asked_for(decoding, tmp_path):
+    data = xarray.Dataset(
+        {"a": (("time",), [1.0, np.nan, 3.0])}, coords={"time": np.array(["2020-01-01", "NaT", "2020-01-05"], "M8[ns]")}
+    )
+    data.to_zarr(tmp_path / "x.zarr", encoding={"a": {"dtype": "i2", "scale_factor": 0.5, "_FillValue": -9}})
+    theirs = xarray.open_dataset(tmp_path / "x.zarr", engine="zarr", **decoding).load()
+    ours = xarray.open_dataset(tmp_path / "x.zarr", engine="zvcore", **decoding).load()
+    xarray.testing.assert_identical(ours, theirs)
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_what_xarray_takes_for_missing_is_missing(version, tmp_path):
     numbers = np.array([[1.0, np.nan, 3.0], [np.nan, 5.0, 6.0]])

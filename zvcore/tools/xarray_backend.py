@@ -49,7 +49,11 @@ class ZvcoreBackend(BackendEntrypoint):
 
     description = "Zarr, N5, Neuroglancer precomputed, HDF5, TIFF, NIfTI, MRC and .npy through zvcore"
     url = "https://pypi.org/project/zvcore"
-    open_dataset_parameters = ("filename_or_obj", "drop_variables", "group", "level", "format", "storage_options")
+    # Of how values are decoded, `decode_cf=False` switches off what is named here alone.
+    open_dataset_parameters = (
+        "filename_or_obj", "drop_variables", "group", "level", "format", "storage_options", "mask_and_scale",
+        "decode_times", "decode_timedelta", "use_cftime", "concat_characters", "decode_coords",
+    )  # fmt: skip
 
     def open_dataset(
         self,
