@@ -117,8 +117,9 @@ def test_values_are_as_they_are_stored_where_that_is_asked_for(decoding, tmp_pat
     data = xarray.Dataset(
         {"a": (("time",), [1.0, np.nan, 3.0])}, coords={"time": np.array(["2020-01-01", "NaT", "2020-01-05"], "M8[ns]")}
     )
-    data.to_zarr(tmp_path / "x.zarr", encoding={"a": {"dtype": "i2", "scale_factor": 0.5, "_FillValue": -9}})
-    theirs = xarray.open_dataset(tmp_path / "x.zarr", engine="zarr", **decoding).load()
+    encoding = {"a": {"dtype": "i2", "scale_factor": 0.5, "_FillValue": -9}}
+    data.to_zarr(tmp_path / "x.zarr", encoding=encoding, consolidated=False)
+    theirs = xarray.open_dataset(tmp_path / "x.zarr", engine="zarr", consolidated=False, **decoding).load()
     ours = xarray.open_dataset(tmp_path / "x.zarr", engine="zvcore", **decoding).load()
     xarray.testing.assert_identical(ours, theirs)
 
