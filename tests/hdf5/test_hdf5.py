@@ -113,6 +113,14 @@ def test_an_array_is_pickled_as_its_place(path: Path) -> None:
     assert len(stored) < 2000 and np.array_equal(pickle.loads(stored)[...], VALUES)
 
 
+def test_a_group_is_pickled_as_its_place(path: Path) -> None:
+    for group in (zvcore.open(path), zvcore.open(path)["deep"]):
+        again = pickle.loads(pickle.dumps(group))
+        assert list(again) == list(group) and dict(again.attrs) == dict(group.attrs)
+        assert again.store.root == group.store.root
+    assert np.array_equal(again["packed"][...], VALUES)
+
+
 def test_it_is_read_from_other_places_than_folders(path: Path) -> None:
     store = zvcore.stores.open_store("memory://hdf5-test", "w")
     store.put("a.h5", path.read_bytes())

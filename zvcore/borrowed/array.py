@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from zvcore.array import Array
 from zvcore.documents.values import as_json
@@ -148,6 +148,11 @@ class BorrowedGroup(Group):
         self._image = image
         if image is not None:
             self.kind = "image"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        # What looks the members up may hold open files.
+        place = self.store
+        return super().__reduce_ex__(protocol) if place.file is None else (reopened, (self.format, place))
 
     def __getitem__(self, path: str) -> Any:
         name, _, rest = member_path(path).partition("/")
