@@ -392,7 +392,7 @@ class Array(Generic[Item]):
 
     def _as_values(self, value: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """`value` with numpy's casting and broadcasting, without a copy where none is needed."""
-        refuse_missing(value)
+        refuse_missing(value, self.dtype)
         if not isinstance(value, np.ndarray):
             if isinstance(value, Array) or hasattr(value, "__array__"):
                 value = np.asarray(value)

@@ -41,12 +41,35 @@ def in_words(values: Any) -> Any:
     return values.astype(dtype.newbyteorder("="), copy=False).view(np.int64)
 
 
-def refuse_missing(values: Any) -> None:
-    """Refuse arrays of which some items are masked: what lies under a mask is no value, and no array here has masks."""
+def refuse_missing(values: Any, dtype: np.dtype[Any] | None = None) -> None:
+    """Refuse arrays of which some items are missing: masked ones, of which what lies under the mask is no value, and
+    None and NaN among texts, of which numpy makes the words "None" and "nan".
+
+    dtype  what they are to become; their own unless it is given
+    """
     if isinstance(values, np.ma.MaskedArray):
         mask = np.ma.getmask(values)
         if (mask if mask.dtype.names is None else np.ma.flatten_mask(mask)).any():
             raise UnfitValueError("some values are masked, and would not be told from others: fill them in (.filled)")
+    given = getattr(values, "dtype", None)
+    wanted = given if dtype is None else dtype
+    texts = getattr(wanted, "kind", "O") in "UST" and not isinstance(values, str | bytes)
+    if texts and (getattr(given, "kind", "O") == "O" or hasattr(given, "na_object")):
+        _refuse_none(np.asarray(values, object))
+
+
+def _refuse_none(texts: npt.NDArray[Any]) -> None:
+    if any(map(_is_missing, texts.ravel().tolist())):
+        raise UnfitValueError("some texts are missing (None or NaN), and would become words: fill them in")
+
+
+def _is_missing(item: Any) -> bool:
+    try:
+        return item is None or bool(item != item)
+    except TypeError:  # pandas does not say whether what it has for missing values equals itself
+        return True
+    except ValueError:  # what is an array is no text, and not missing
+        return False
 
 
 def is_held_by(dtype: np.dtype[Any], values: npt.NDArray[Any]) -> bool:

@@ -43,3 +43,32 @@ def test_masked_values_are_refused_and_what_has_no_mask_is_not(tmp_path, dtype):
     assert (a[...] == np.zeros(3, dtype)).all()
     a[...] = np.ma.masked_array(ones)
     assert (a[...] == ones).all()
+
+
+class Unknown:
+    """What pandas has for a missing value: it does not say whether it equals anything."""
+
+    def __eq__(self, other):
+        return self
+
+    def __bool__(self):
+        raise TypeError("boolean value of NA is ambiguous")
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("dtype", [str, "U4", "S4"])
+@pytest.mark.parametrize("missing", [None, np.nan, Unknown()], ids=["None", "NaN", "NA"])
+def test_missing_texts_are_no_words(tmp_path, dtype, missing):
+    a = zvcore.create(tmp_path / "a", format="zarr3", shape=(2,), dtype=dtype, chunks=(1,))
+    kept = np.array(["a", "b"]).astype(a.dtype)
+    a[...] = ["a", "b"]
+    given = [["a", missing], np.array(["a", missing], object)]
+    if not isinstance(missing, Unknown):
+        given.append(np.array(["a", missing], np.dtypes.StringDType(na_object=missing)))
+    for values in given:
+        with pytest.raises(UnfitValueError, match="texts are missing"):
+            a[...] = values
+    assert a[...].tolist() == kept.tolist()
+    a[...] = np.array(["c", "d"], np.dtypes.StringDType(na_object=None))
+    assert a[...].tolist() == np.array(["c", "d"]).astype(a.dtype).tolist()
