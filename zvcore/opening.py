@@ -234,7 +234,7 @@ def create(
                       Zarr, tensorstore and xarray, read in parts that fit into memory, or what numpy makes an array of.
                       Its shape and data type are the array's, unless others are given, and so are its attributes, names
                       of axes, sizes and places of voxels, where the format has a place for them; the rest is told by a
-                      `LostMetadataWarning`
+                      `LostMetadataWarning`. Values that another data type cannot hold are an error, as in `convert`
     shape, chunks     lengths along the axes; of an array of one axis also a bare number
     codec             a name, {"name": ..., parameters}, a Codec, a list of these, or None for none; what the format
                       chooses (zstd, where it can) unless it is given
@@ -264,6 +264,7 @@ def create(
         from zvcore.array import Array
         from zvcore.borrowed.saying import Saying
         from zvcore.borrowed.writing import fill, refuse_own
+        from zvcore.converting.casts import casting
 
         refuse_own(store, data)
         if isinstance(data, Array):
@@ -280,7 +281,7 @@ def create(
     if data is not None:
         if saying is not None:
             saying.warn(made)
-        fill(made, data)
+        fill(made, data, casting(data.dtype, made.dtype))
     return made
 
 

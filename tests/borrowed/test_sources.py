@@ -310,3 +310,20 @@ def test_values_under_a_mask_are_refused(tmp_path, wrapped):
         zvcore.convert(given, tmp_path / "b.zarr", format="zarr3")
     if not wrapped:  # of parts, nobody knows before they are read
         assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["numpy", "read by parts"])
+def test_another_type_holds_the_values_or_says_that_it_does_not(tmp_path, wrapped):
+    def made(values: Any, dtype: Any, name: str) -> Any:
+        given = Anything(values) if wrapped else values
+        return zvcore.create(tmp_path / name, format="zarr3", data=given, dtype=dtype)[...]
+
+    assert made(np.array([1, 255], ">i8"), "u1", "a").tolist() == [1, 255]
+    assert made(np.array([0.6, 2.0]), "u1", "b").tolist() == [1, 2]  # to the nearest, as a conversion has it
+    for number, values in enumerate(([1, 256], [-1, 0], [1.0, np.nan], [0.0, 1e300], [1j, 0])):
+        with pytest.raises(OverflowError, match="does not fit into uint8"):
+            made(np.array(values), "u1", f"c{number}")
+    with pytest.raises(OverflowError, match="does not fit into <U2"):
+        made(np.array(["abc"]), "U2", "d")
+    with pytest.raises(UnsupportedError, match="not converted"):
+        made(np.array(["5"]), "u1", "e")

@@ -16,8 +16,9 @@ from zvcore.errors import ConflictError
 from zvcore.exchange.target import grow
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from zvcore.boxes import Box
     from zvcore.stores import Store
 
 __all__ = ["array_like", "fill", "refuse_own"]
@@ -43,19 +44,25 @@ def refuse_own(store: Store, data: Any) -> None:
         raise ConflictError("the values lie in the same place as the array, or one in the other", key=store.root)
 
 
-def fill(array: Array, data: Any) -> None:
-    """Write all of `data` to an array. Each of the array's objects is written once."""
+def fill(array: Array, data: Any, as_asked: Callable[[Any, Box], Any]) -> None:
+    """Write all of `data` to an array. Each of the array's objects is written once.
+
+    as_asked  makes values of the array's type of those that lie in a box
+    """
     # A volume has an axis of channels, which the shape of one channel need not name.
     widened = array.shape == (*data.shape, 1)
     if isinstance(data, np.ndarray):
-        array[...] = data[..., None] if widened else data
+        values = as_asked(data, ())
+        array[...] = values[..., None] if widened else values
         return
     if tuple(data.shape) != array.shape and not widened:
         raise ValueError(f"the array has shape {array.shape}, its values {tuple(data.shape)}")
     extents = _extents(array, (*data.chunks, 1) if widened else data.chunks)
     for place in itertools.product(*map(range, count_of(array.shape, extents))):
-        region = slices(box_of(place, extents, array.shape))
-        array[region] = data[region[:-1]][..., None] if widened else data[region]
+        box = box_of(place, extents, array.shape)
+        region = slices(box)
+        values = as_asked(data[region[:-1]] if widened else data[region], box)
+        array[region] = values[..., None] if widened else values
 
 
 def _extents(array: Array, chunks: Sequence[int]) -> Sequence[int]:

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.casting import in_native_order
 from zvcore.codecs.small_numbers import FLOATS, INTEGERS, kind_of, limits_of, limits_of_floats, small_number
 from zvcore.errors import UnsupportedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
     from zvcore.boxes import Box
 
-__all__ = ["cast", "check_cast", "item_type"]
+__all__ = ["cast", "casting", "check_cast", "item_type"]
 
 # Between these kinds, items mean the same; all others have nothing in common but their bytes.
 _NUMBERS = "biufc"
@@ -50,6 +52,15 @@ def _is_possible(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
         return source.shape == target.shape and _is_possible(source.base, target.base)
     own, wanted = kind_of(source), kind_of(target)
     return any(own in kinds and wanted in kinds for kinds in (_NUMBERS, _TEXTS)) or (own == wanted and own in _ALIKE)
+
+
+def casting(source: np.dtype[Any], target: np.dtype[Any]) -> Callable[[Any, Box], Any]:
+    """What makes items of `target` of those of `source` that lie in a box. Objects are left to who assigns them."""
+    own = in_native_order(source)
+    if own == target or own.hasobject or target.hasobject:
+        return lambda values, _: values
+    check_cast(own, target)
+    return lambda values, box: cast(values.astype(own, copy=False), target, False, box)
 
 
 def cast(values: npt.NDArray[Any], dtype: np.dtype[Any], clip: bool, box: Box = ()) -> npt.NDArray[Any]:
