@@ -14,6 +14,7 @@ import zvcore.codecs
 from zvcore import documents
 from zvcore.boxes import default_chunks, lengths_of
 from zvcore.choices import AUTO, chosen
+from zvcore.codecs.single_values import stays_itself
 from zvcore.errors import CodecNotFoundError, ConflictError, LostMetadataWarning, MetadataError
 from zvcore.stores.sole import making
 from zvcore.zarr2.array import Zarr2Array
@@ -180,6 +181,8 @@ def _written_fill(data_type: DataType, given: Any) -> Any:
     if given is AUTO and data_type.kind == "fixed" and data_type.dtype.kind in "mM":
         fill_value = 0
     try:
+        if fill_value is not None and not stays_itself(fill_value, data_type.dtype):
+            raise ValueError("it would become another value")
         written = data_type.write_fill(fill_value)
     except (TypeError, ValueError, OverflowError) as error:
         raise MetadataError(f"not a fill value of {data_type.dtype}: {error}", found=repr(fill_value)) from error

@@ -11,6 +11,7 @@ import zvcore.codecs
 from zvcore import documents
 from zvcore.boxes import CHUNK_BYTES, default_chunks, given_lengths, lengths_of, whole_number
 from zvcore.choices import AUTO, chosen
+from zvcore.codecs.single_values import stays_itself
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
 from zvcore.stores.sole import making
 from zvcore.zarr3.array import Zarr3Array, array_of
@@ -103,6 +104,8 @@ def _written_fill(data_type: DataType, given: Any) -> Any:
     """A fill value as metadata have it."""
     fill_value = data_type.default_fill if given is AUTO or given is None else given
     try:
+        if fill_value is not None and not stays_itself(fill_value, data_type.dtype):
+            raise ValueError("it would become another value")
         return data_type.write_fill(fill_value)
     except (TypeError, ValueError, OverflowError) as error:
         raise MetadataError(f"not a fill value of {data_type.dtype}: {error}", found=repr(fill_value)) from error
