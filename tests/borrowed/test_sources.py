@@ -327,3 +327,19 @@ def test_another_type_holds_the_values_or_says_that_it_does_not(tmp_path, wrappe
         made(np.array(["abc"]), "U2", "d")
     with pytest.raises(UnsupportedError, match="not converted"):
         made(np.array(["5"]), "u1", "e")
+
+
+@pytest.mark.parametrize("shape", [(float("nan"),), (2.5,), (-3,), (None,), ("3",)], ids=repr)
+def test_what_does_not_say_how_long_it_is_is_refused_in_words(tmp_path, shape):
+    given = Anything(np.zeros(3, "u1"))
+    given.shape = shape
+    with pytest.raises(UnsupportedError, match="how long it is"):
+        zvcore.create(tmp_path / "a", format="zarr3", data=given)
+    with pytest.raises(UnsupportedError, match="how long it is"):
+        zvcore.plan(given, tmp_path / "a", format="zarr3")
+
+
+def test_chunks_of_another_rank_are_not_followed(tmp_path):
+    given = Anything(np.arange(5))
+    given.chunks = (2, 2)
+    assert zvcore.create(tmp_path / "a", format="zarr3", data=given)[...].tolist() == [0, 1, 2, 3, 4]

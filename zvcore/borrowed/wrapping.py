@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from zvcore.borrowed.array import BorrowedArray
 from zvcore.borrowed.blocks import BlockLayout, block_shape, slabs
+from zvcore.boxes import lengths_of
 from zvcore.casting import refuse_missing
-from zvcore.errors import UnsupportedError
+from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.images import Axis
 
 if TYPE_CHECKING:
@@ -81,8 +82,10 @@ def as_array(given: Any) -> BorrowedArray:
     if not is_array(given):
         raise UnsupportedError(f"{kind}: this is neither an array nor a group of arrays")
     dtype = _dtype_of(given, kind)
-    shape = tuple(int(n) for n in given.shape)
+    shape = _shape_of(given, kind)
     told = _told(given)
+    if told.chunks is not None and len(told.chunks) != len(shape):
+        told = replace(told, chunks=None)
     # In memory, others may lie in the same place later: nothing is taken for it that was made of something else.
     name = told.place or f"<{kind} {uuid.uuid4().hex[:12]}>"
     memory = isinstance(given, np.ndarray) and given.flags.c_contiguous
@@ -93,6 +96,18 @@ def as_array(given: Any) -> BorrowedArray:
     layout = BlockLayout(name, _Object(given, dtype, shape), chunks)
     whole = tuple(max(1, min(a, b)) for a, b in zip(whole, shape, strict=True))
     return BorrowedArray(layout, format="borrowed", attrs=told.attrs, axes=told.axes, whole=whole, untold=told.untold)
+
+
+def _shape_of(given: Any, kind: str) -> tuple[int, ...]:
+    """Lengths along the axes. Dask has NaN for one that only values tell, as behind a mask."""
+    try:
+        shape = lengths_of(given.shape, "shape")
+    except MetadataError:
+        shape = (-1,)
+    if min(shape, default=0) < 0:
+        what = f"{kind}: not known how long it is along each axis (compute_chunk_sizes() of Dask finds out)"
+        raise UnsupportedError(what, found=repr(given.shape))
+    return shape
 
 
 def _dtype_of(given: Any, kind: str) -> np.dtype[Any]:
