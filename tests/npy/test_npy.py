@@ -12,9 +12,10 @@ import pytest
 
 import zvcore
 from zvcore.commands.cli import main
-from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.errors import NotFoundError, ReadOnlyError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 VALUES = np.random.default_rng(1).integers(0, 60000, (37, 53, 41)).astype("u2")
@@ -172,3 +173,17 @@ def test_records_with_fields_in_the_other_byte_order(tmp_path: Path, dtype: list
     assert array[...].tobytes() == values.astype(native).tobytes()
     assert array[1:, ::-2].tobytes() == values[1:, ::-2].astype(native).tobytes()
     assert zvcore.verify(tmp_path / "a.npy").ok
+
+
+def test_what_is_only_read_does_not_tell_to_open_it_for_writing(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", one=VALUES[0, 0])
+    group = zvcore.open(tmp_path / "a.npz")
+    array = group["one"]
+    changes: list[Callable[[], Any]] = [
+        lambda: array.write(..., 1), lambda: array.resize((5,)), lambda: array.delete_block((0,)),
+        lambda: array.attrs.update(a=1), lambda: group.attrs.update(a=1), lambda: group.__delitem__("one"),
+    ]  # fmt: skip
+    for change in changes:
+        with pytest.raises(ReadOnlyError, match="only read: convert it"):
+            change()
+    assert (array[...] == VALUES[0, 0]).all()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
 from zvcore.array import Array
 from zvcore.documents.values import as_json
-from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError, UnsupportedError
 from zvcore.format import get_format
 from zvcore.group import Group, member_path
 from zvcore.images import Axis, Image, Level
@@ -23,8 +23,14 @@ if TYPE_CHECKING:
 __all__ = ["BorrowedArray", "BorrowedGroup", "Facts", "reopened", "reopened_blocks"]
 
 
-class Facts(Mapping[str, Any]):
-    """Attributes that nobody changes, as JSON has them. Those that JSON cannot say are `untold`."""
+_ONLY_READ = "what lies here is only read: convert it, and write to the copy"
+
+
+class Facts(MutableMapping[str, Any]):
+    """Attributes that nobody changes, as JSON has them. Those that JSON cannot say are `untold`.
+
+    That they cannot be changed is said as it is of attributes that are opened for reading.
+    """
 
     def __init__(self, given: Mapping[str, Any] | None = None) -> None:
         self._values: dict[str, Any] = {}
@@ -38,6 +44,12 @@ class Facts(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
+
+    def __setitem__(self, name: str, value: Any) -> NoReturn:
+        raise ReadOnlyError(f"attributes: {_ONLY_READ}")
+
+    def __delitem__(self, name: str) -> NoReturn:
+        raise ReadOnlyError(f"attributes: {_ONLY_READ}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -94,6 +106,9 @@ class BorrowedArray(Array[Item]):
     @property
     def store(self) -> Store:
         return self._place
+
+    def _check_writable(self) -> None:
+        raise ReadOnlyError(_ONLY_READ, key=self.store.root)
 
     def read_image(self) -> Image:
         untold = (*(f"the attribute {name!r}" for name in self._facts.untold), *self._untold)
@@ -161,6 +176,9 @@ class BorrowedGroup(Group):
             raise NotFoundError("there is no such member", key=f"{self.store.root}:/{path.strip('/')}")
         found: Any = make()
         return found[rest] if rest else found
+
+    def _check_writable(self) -> None:
+        raise ReadOnlyError(_ONLY_READ, key=self.store.root)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)
