@@ -38,6 +38,10 @@ class Group(Mapping[str, Any]):
     store: Store
     read_only: bool
 
+    # As arrays are: a mapping would be equal to another by its members, which are opened anew each time.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     def __len__(self) -> int:
         return sum(1 for _ in self)
 

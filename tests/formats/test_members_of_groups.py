@@ -34,3 +34,18 @@ def test_what_is_made_in_a_group_has_a_name(tmp_path, format, name):
     with pytest.raises((TypeError, ValueError)):
         group.create_dataset(name, shape=(3,), dtype="u1", overwrite=True)
     assert group["kept"][...].tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize("format", [*GROUPS, "precomputed"])
+def test_a_group_is_equal_to_itself_alone(tmp_path, format):
+    places = [tmp_path / "a", tmp_path / "b"]
+    for place in places:
+        if format == "precomputed":
+            zvcore.create(place, format=format, shape=(4, 4, 4), dtype="u1")
+        else:
+            zvcore.open(place, "w", format)
+    one, other = map(zvcore.open, places)
+    assert one == one and one != other and {one: 1, other: 2}[one] == 1
+    if format != "precomputed":
+        zvcore.open(places[0], "r+").create_dataset("x", shape=(3,), dtype="u1")
+        assert one == one and len(one) == 1
