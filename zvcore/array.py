@@ -396,6 +396,8 @@ class Array(Generic[Item]):
         if not isinstance(value, np.ndarray):
             if isinstance(value, Array) or hasattr(value, "__array__"):
                 value = np.asarray(value)
+            elif self.dtype.names is not None:
+                value = np.asarray(value, self.dtype)  # a tuple is one record, and no row of items
             else:
                 # Numpy's own assignment checks that Python numbers fit the dtype.
                 given = np.empty(

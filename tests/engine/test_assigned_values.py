@@ -72,3 +72,28 @@ def test_missing_texts_are_no_words(tmp_path, dtype, missing):
     assert a[...].tolist() == kept.tolist()
     a[...] = np.array(["c", "d"], np.dtypes.StringDType(na_object=None))
     assert a[...].tolist() == np.array(["c", "d"]).astype(a.dtype).tolist()
+
+
+RECORD = [("a", "i4"), ("b", "f8")]
+
+
+@pytest.mark.parametrize("format", ["zarr2", "zarr3"])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (0, (1, 2.5)),
+        (..., (1, 2.5)),
+        (slice(0, 2), [(1, 2.5), (3, 4.5)]),
+        (slice(0, 1), [(1, 2.5)]),
+        (slice(1, 4), [(1, 2.5), (3, 4.5), (5, 6.5)]),
+        (..., 5),
+        (..., [1, 2, 3, 4]),
+    ],
+    ids=repr,
+)
+def test_tuples_are_records(tmp_path, format, key, value):
+    a = zvcore.create(tmp_path / "a", format=format, shape=(4,), dtype=RECORD, chunks=(3,))
+    mirror = np.zeros(4, RECORD)
+    a[key] = value
+    mirror[key] = value
+    assert a[...].tolist() == mirror.tolist()
