@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 import zvcore
@@ -134,3 +135,15 @@ def test_arrays_that_lie_at_no_path_are_no_choice_of_a_format(
     with pytest.raises(SystemExit):
         cli.main([command, "--format", "borrowed", str(tmp_path)])
     assert "choose from" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", ["x.npy/", "plain", "plain/"])
+def test_a_sound_file_is_not_called_damaged_by_a_slash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.zeros(3))
+    (tmp_path / "plain").write_text("text")
+    assert cli.main(["verify", place]) == 3
+    assert "this is a file" in (told := capsys.readouterr().out) or "is a file; a store is a folder" in told
+    assert "damaged" not in told

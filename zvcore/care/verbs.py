@@ -167,7 +167,8 @@ def _is_link(path: Path) -> bool:
 
 
 def _is_file(path: Path) -> bool:
-    return isinstance(path, str | os.PathLike) and os.path.isfile(path)
+    # Where a slash stands behind its name, the system knows no such file.
+    return isinstance(path, str | os.PathLike) and os.path.isfile(os.path.abspath(path))
 
 
 def _verify_without_document(
