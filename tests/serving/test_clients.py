@@ -1,5 +1,6 @@
 """Other implementations read what is served, over real HTTP."""
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import zvcore
 from tests.serving.conftest import Client, image
 from zvcore.converting.note import KEY as NOTE
 from zvcore.errors import StoreError
+from zvcore.serving import make_server
 from zvcore.serving.server import DataServer
+from zvcore.stores.opening import is_chained
 
 
 @pytest.mark.parametrize(
@@ -66,3 +69,35 @@ def test_passwords_in_addresses_are_not_left_behind(server: DataServer, shelf: P
     with pytest.raises(StoreError) as caught:
         zvcore.open("http://reader:s3cr@t@127.0.0.1:1/a.zarr", storage_options={"retry_config": {"max_retries": 0}})
     assert "s3cr" not in str(caught.value)
+
+
+def test_a_host_that_is_an_address_of_ipv6(shelf: Path, tmp_path: Path) -> None:
+    """Its two colons are no chain of addresses."""
+    try:
+        server = make_server(shelf, "::1")
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    zvcore.copy(shelf / "a.zarr", shelf / "six.zip")
+    try:
+        with server:
+            thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+            thread.start()
+            try:
+                assert server.url.startswith("http://[::1]:")
+                for name in ("a.zarr", "six.zip"):
+                    assert (zvcore.open(f"{server.url}{name}")[...] == image()).all()
+                assert zvcore.inspect(f"{server.url}c")["kind"] == "volume"
+            finally:
+                server.shutdown()
+                thread.join()
+    finally:
+        (shelf / "six.zip").unlink()
+
+
+@pytest.mark.parametrize(
+    ("address", "chained"),
+    [("http://[::1]/a", False), ("http://user:a@b@[fe80::1]:80/a.zip", False), ("simplecache::http://[::1]/a", True),
+     ("zip://a::s3://b/c.zip", True), ("http://host/a::b", True), ("http://host/[::1]", True), ("s3://b/a", False)],
+)  # fmt: skip
+def test_what_is_a_chain_of_addresses(address: str, chained: bool) -> None:
+    assert is_chained(address) == chained

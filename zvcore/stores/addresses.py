@@ -15,7 +15,7 @@ from urllib.request import getproxies
 from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.stores.aws import with_aws_settings
 from zvcore.stores.files import encode_key
-from zvcore.stores.opening import check_options
+from zvcore.stores.opening import check_options, is_chained
 from zvcore.stores.remote import RemoteStore
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class ObstoreMaker:
 def open_object_store(url: str, mode: str, options: dict[str, Any]) -> Store:
     """s3://, gs://, az://, http:// and their other names: through obstore, or through fsspec where that is missing."""
     scheme = url.partition("://")[0].lower()
-    if "::" in url:
+    if is_chained(url):
         return open_with_fsspec(url, mode, options)
     if importlib.util.find_spec("obstore") is not None:
         return _through_obstore(url, scheme, mode, options)

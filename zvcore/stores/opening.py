@@ -33,6 +33,8 @@ Options: TypeAlias = Mapping[str, Any] | None
 
 # fsspec chains addresses by two colons: zip://inside::s3://bucket/data.zip, simplecache::https://host/data
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)(://|::(?=.*://))", re.DOTALL)
+# A host that is an address of IPv6 has two colons, too: http://[::1]:8000/data
+_IPV6_HOST = re.compile(r"://(?:[^/]*@)?\[[^\]/]*\]")
 _OTHERS = "fsspec"
 _ZIP = "zip"
 # x.zip, x.zip/inside, and with the words of URL pipelines x.zip|zip:inside
@@ -98,11 +100,16 @@ def usual_options(options: Mapping[str, Any]) -> Iterator[None]:
         _usual_options = before
 
 
+def is_chained(address: str) -> bool:
+    """Whether this is several addresses, which fsspec takes apart."""
+    return "::" in _IPV6_HOST.sub("://", address)
+
+
 def archive_in(address: str) -> tuple[str, str] | None:
     """(a zip archive, the folder in it) where an address leads into one; what is a folder of such a name is none."""
     found = _ARCHIVE.fullmatch(address)
     # fsspec takes chained addresses apart by its own rules.
-    if found is None or "::" in address or ("://" not in address and os.path.isdir(found[1])):
+    if found is None or is_chained(address) or ("://" not in address and os.path.isdir(found[1])):
         return None
     return found[1], found[2].strip("/")
 
