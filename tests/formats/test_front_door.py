@@ -159,3 +159,11 @@ def test_a_text_is_no_answer_to_yes_or_no(tmp_path: Path, format: str) -> None:
 def test_a_region_of_a_conversion_has_integers_and_slices(tmp_path: Path, region: object) -> None:
     with pytest.raises(TypeError, match="axis 0: a region has integers and slices"):
         zvcore.convert(np.ones((4, 4), np.uint8), tmp_path / "a", format="zarr3", region=region)
+
+
+@pytest.mark.parametrize("format", ["zarr2", "zarr3", "n5", "precomputed"])
+@pytest.mark.parametrize("attrs", ["a", True, 5, ["ab c"], [1]], ids=repr)
+def test_attributes_are_names_and_values(tmp_path: Path, format: str, attrs: object) -> None:
+    with pytest.raises(TypeError, match="attributes are names and their values"):
+        zvcore.create(tmp_path / "a", format=format, shape=(4, 4, 4), dtype="u1", attrs=attrs)
+    assert not (tmp_path / "a").exists() or not any((tmp_path / "a").iterdir())

@@ -106,7 +106,11 @@ class Attributes(MutableMapping[str, Any]):
     @classmethod
     def checked(cls, attrs: Any, reserved: frozenset[str] | None = None) -> dict[str, Any]:
         """User attributes as JSON has them; those that belong to the format are refused."""
-        new: dict[str, Any] = as_json(dict(attrs), "attributes", nan=cls.nan)
+        try:
+            given = dict(attrs)
+        except (TypeError, ValueError):
+            raise TypeError(f"attributes are names and their values, not {attrs!r}") from None
+        new: dict[str, Any] = as_json(given, "attributes", nan=cls.nan)
         _refuse_reserved(new, cls.reserved if reserved is None else reserved)
         return new
 

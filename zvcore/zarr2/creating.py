@@ -81,7 +81,7 @@ def create_array(
         "separator": dimension_separator,
     }
     document = {"zarr_format": 2, **ARRAY.dump(values)}
-    user = Attributes.checked({**(attrs or {}), **_named(dimension_names, len(shape))})
+    user = Attributes.checked({**Attributes.checked(attrs or {}), **_named(dimension_names, len(shape))})
     # Read back before anything is written: what we write must be what we would accept.
     metadata = ArrayMetadata.parse(document, DOCUMENT)
     array = Zarr2Array(store, metadata, write_empty_chunks=write_empty_chunks, through=through, told=user)
