@@ -97,3 +97,16 @@ def test_tuples_are_records(tmp_path, format, key, value):
     a[key] = value
     mirror[key] = value
     assert a[...].tolist() == mirror.tolist()
+
+
+@pytest.mark.parametrize("format", ["zarr2", "zarr3"])
+@pytest.mark.parametrize(("dtype", "item"), [(bytes, b"xyz"), (str, "xyz")], ids=["bytes", "str"])
+def test_an_item_of_any_length_without_axes(tmp_path, format, dtype, item):
+    for number, write in enumerate((
+        lambda a: a.vindex.__setitem__(np.True_, np.array([item], a.dtype)),
+        lambda a: a.__setitem__((), np.array([[item]], a.dtype)),
+        lambda a: a.__setitem__(..., item),
+    )):  # fmt: skip
+        a = zvcore.create(tmp_path / str(number), format=format, shape=(), dtype=dtype)
+        write(a)
+        assert zvcore.open(tmp_path / str(number))[()] == item

@@ -141,7 +141,10 @@ class Assignment:
                 else:
                     values = layout.decode_values(data, where).copy()
                 within, place = selection.share(position, layout.form.shape, int(rows[i]))
-                values[within] = source[place]
+                if values.ndim:
+                    values[within] = source[place]
+                else:  # of objects, what has no axes would take an array for its one item
+                    values[()] = source.reshape(-1)[-1]
                 if store_empty or not layout.is_empty(values):
                     present.append(i)
                     encoded.append(codec.encode(values))
