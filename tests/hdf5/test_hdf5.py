@@ -11,7 +11,8 @@ import pytest
 import zvcore
 from zvcore.commands.cli import main
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
-from zvcore.hdf5.links import child, inner
+from zvcore.hdf5 import reading
+from zvcore.hdf5.links import child, inner, members_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -370,3 +371,25 @@ def test_a_classic_netcdf_file_is_no_damaged_hdf5(tmp_path: Path, capsys: pytest
         zvcore.open(tmp_path / "a.nc")
     assert main(["verify", str(tmp_path / "a.nc")]) == 3
     assert "NOT sound" not in capsys.readouterr().out
+
+
+def test_a_group_that_is_looked_up_again_is_not_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for number in range(40):
+            file[f"{number}/a"] = np.arange(number)
+        file.create_group("none")
+    listed: list[str] = []
+
+    def noted(group: Any) -> Any:
+        listed.append(group.name)
+        return members_of(group)
+
+    monkeypatch.setattr(reading, "members_of", noted)
+    found = zvcore.open(path)
+    for _ in range(3):
+        assert all(found["7"]["a"][...] == np.arange(7)) and len(found["none"]) == 0
+    assert listed == ["/", "/7", "/none"]
+    # Only some of them are kept.
+    assert [len(found[f"{number}/a"]) for number in range(40)] == [*range(40)]
+    assert len(found["7/a"]) == 7 and listed.count("/7") == 2

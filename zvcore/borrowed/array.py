@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["BorrowedArray", "BorrowedGroup", "Facts", "reopened", "reopened_blocks"]
 
 
+# How many groups of one stay open.
+_GROUPS_KEPT = 16
 _ONLY_READ = "what lies here is only read: convert it, and write to the copy"
 
 
@@ -160,6 +162,7 @@ class BorrowedGroup(Group):
         self.attrs = attrs if isinstance(attrs, Facts) else Facts(attrs)
         self.untold = (*(f"the attribute {name!r}" for name in self.attrs.untold), *untold)
         self._members = members
+        self._groups: dict[str, BorrowedGroup] = {}
         self._image = image
         if image is not None:
             self.kind = "image"
@@ -171,11 +174,22 @@ class BorrowedGroup(Group):
 
     def __getitem__(self, path: str) -> Any:
         name, _, rest = member_path(path).partition("/")
+        found: Any = self._groups.get(name)
+        if found is None:
+            found = self._opened(name, path)
+        return found[rest] if rest else found
+
+    def _opened(self, name: str, path: str) -> Any:
         make = self._members.get(name)
         if make is None:
             raise NotFoundError("there is no such member", key=f"{self.store.root}:/{path.strip('/')}")
         found: Any = make()
-        return found[rest] if rest else found
+        if isinstance(found, BorrowedGroup):
+            # Its members were listed, which takes long where they are many: `file["group"]["a"]` does it each time.
+            self._groups[name] = found
+            if len(self._groups) > _GROUPS_KEPT:
+                self._groups.pop(next(iter(self._groups)), None)
+        return found
 
     def _check_writable(self) -> None:
         raise ReadOnlyError(_ONLY_READ, key=self.store.root)

@@ -63,6 +63,7 @@ def fill(array: Array, data: Any, as_asked: Callable[[Any, Box], Any]) -> None:
         region = slices(box)
         values = as_asked(data[region[:-1]] if widened else data[region], box)
         array[region] = values[..., None] if widened else values
+        del values  # before the next are made: there is room for one part
 
 
 def _extents(array: Array, chunks: Sequence[int]) -> Sequence[int]:
