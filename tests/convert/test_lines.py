@@ -16,6 +16,8 @@ from zvcore.zvf import write_polylines
 if TYPE_CHECKING:
     from pathlib import Path
 
+EDGES = np.stack([np.arange(19), np.arange(1, 20)], -1).astype("u4")
+
 
 def streamlines(count: int) -> list[np.ndarray]:
     generator = np.random.default_rng(0)
@@ -233,3 +235,11 @@ def test_what_an_info_says_besides_is_told(tmp_path: Path) -> None:
         for format in formats:
             losses = zvcore.plan(tmp_path / source, tmp_path / "b", format=format).losses
             assert f"the member {member!r} of info is left out" in str(losses)
+
+
+def test_few_vertices_are_cut_into_few_chunks(tmp_path: Path) -> None:
+    bones = {id: Skeleton(np.random.default_rng(id).random((20, 3), "f4") * 1000, EDGES) for id in range(200)}
+    write_skeletons(tmp_path / "bones", bones)
+    zvcore.convert(tmp_path / "bones", tmp_path / "a.zv", format="zvf")
+    level = zvcore.open(tmp_path / "a.zv").level(0)
+    assert level.vertex_count == 4000 and len(level.chunks()) <= 8

@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ValuesOfObjects", "lines_lost", "read_lines", "refuse_lines", "write_lines"]
 
-# Objects that are read at once; chunks along the longest axis, unless their shape is given.
+# Objects that are read at once; unless the shape of chunks is given, about how many vertices each has, if these lie
+# evenly, and the most chunks along the longest axis.
 _BATCH = 2048
+_VERTICES_IN_A_CHUNK = 5000
 _CHUNKS = 16
 # What a unit is called that so many nanometers are.
 _UNITS = {1.0: NANOMETER, 1e6: MILLIMETER}
@@ -195,7 +197,7 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
     given = dict(options)
     low, high = (np.asarray(corner, np.float64) for corner in (lines.bounds or (np.zeros(3), np.ones(3))))
     least = 1.0 if lines.nanometers == 1 else 1e-6
-    given.setdefault("chunk_shape", (max(float((high - low).max()) / _CHUNKS, least),) * 3)
+    given.setdefault("chunk_shape", (max(float((high - low).max()) / _chunks_along(lines), least),) * 3)
     if lines.position_type() == np.float64:
         given.setdefault("dtype", "float64")
     names = list(lines.groups)
@@ -231,6 +233,14 @@ def write_lines(store: Store, lines: Lines, options: Mapping[str, Any], overwrit
     )  # fmt: skip
     report.count("lines", done["polyline_count"])
     return report
+
+
+def _chunks_along(lines: Lines) -> float:
+    """Into how many chunks the longest axis is cut: each is an object or more, which few vertices do not need."""
+    if lines.vertices is None:
+        return _CHUNKS
+    wanted: float = (lines.vertices / _VERTICES_IN_A_CHUNK) ** (1 / 3)
+    return min(max(wanted, 1), _CHUNKS)
 
 
 _DONE = object()
