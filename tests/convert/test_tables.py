@@ -203,3 +203,13 @@ def test_names_that_are_no_text_are_refused(tmp_path: Path, ending: str) -> None
     with pytest.raises(UnsupportedError, match="is no text"):
         zvcore.convert(tmp_path / "a", tmp_path / f"a.{ending}")
     assert not (tmp_path / f"a.{ending}").exists()
+
+
+@pytest.mark.parametrize("place", ["s3://bucket/a.csv", "memory://a.csv"])
+def test_a_table_is_not_written_to_a_url(tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_annotations("a", "point", {"point": np.ones((2, 3))}, dimensions=dict.fromkeys("xyz", (1e-9, "m")))
+    for do in (zvcore.plan, zvcore.convert):
+        with pytest.raises(UnsupportedError, match="not written to a URL"):
+            do("a", place, format="csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -102,6 +102,10 @@ class OnePiece:
             raise UnsupportedError("a table becomes annotations or points, and no other table", key=self.what.source)
         if self.options:
             raise TypeError(f"a table has no option {min(self.options)!r}")
+        if "://" in os.fsdecode(self.dst):
+            raise UnsupportedError(
+                "tables are files of this machine, and not written to a URL", key=os.fsdecode(self.dst)
+            )
         if os.path.exists(self.dst) and not self.overwrite:
             raise ConflictError("there is a file already; overwrite=True replaces it", key=os.fspath(self.dst))
         ending = table_format(self.format)
