@@ -98,7 +98,7 @@ def test_a_table_is_a_source_on_the_command_line_and_has_no_region(
 def test_what_is_no_array_says_what_it_can_become(tmp_path: Path, name: str) -> None:
     lines = [np.arange(12, dtype="f4").reshape(4, 3)]
     zvcore.zvf.write_polylines(tmp_path / "lines", lines, chunk_shape=(20.0,) * 3)
-    with pytest.raises(zvcore.errors.UnsupportedError, match=r"lines: vectors: .*one of zvf, tck, trk, trx"):
+    with pytest.raises(zvcore.errors.UnsupportedError, match=r"lines: vectors: .*one of tck, trk, trx"):
         zvcore.convert(tmp_path / "lines", tmp_path / name)
     assert not (tmp_path / name).exists()
 

@@ -23,7 +23,7 @@ TRANSPOSE = {"name": "transpose", "configuration": {"order": [1, 0]}}
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 7, 300])
 @pytest.mark.parametrize(
     "options",
-    [{"codec": None}, {"codec": "zstd", "filters": [TRANSPOSE]}, {"shards": (4, 4), "fill_value": "fi"}],
+    [{"codec": None}, {"codec": "zstd", "filters": [TRANSPOSE]}, {"shards": (4, 4), "fill_value": "f"}],
     ids=["raw", "transposed", "shards"],
 )
 def test_big_endian_text_is_read_and_written(tmp_path: Path, length: int, options: dict[str, Any]) -> None:

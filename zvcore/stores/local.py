@@ -296,7 +296,7 @@ class LocalStore(Store):
             pool.drop(path)
 
     def _in_its_folder(self, path: bytes, write: Callable[[], T]) -> T:
-        for _ in range(10):
+        for _ in range(100):
             try:
                 return pool.making_room(write)
             except FileNotFoundError:
