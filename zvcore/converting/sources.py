@@ -143,7 +143,7 @@ def _nodes(source: Any, failed: dict[str, ZvcoreError] | None) -> Iterator[Node]
     opened: dict[str, _Opening] = {}
     while waiting:
         if waiting[-1][0] not in opened:
-            _open_ahead(source, [one for one in waiting[:-_AHEAD:-1] if one[0] not in opened], opened)
+            _open_ahead(source, [one for one in waiting[: -1 - _AHEAD : -1] if one[0] not in opened], opened)
         path, group = waiting.pop()
         found = opened.pop(path)
         if found.error is not None:
