@@ -33,7 +33,8 @@ CODE = {
         re.MULTILINE,
     ),
     "network": re.compile(
-        r"\bhttp\.server\b|\bsocket\.create_server\(|^from tests\.stores\.servers import", re.MULTILINE
+        r"\bhttp\.server\b|\bsocket\.create_server\(|^from tests\.stores\.servers import|\bimport DataServer\b",
+        re.MULTILINE,
     ),
     "interop": re.compile(
         r"^\s*(?:import|from) (?:cloudvolume|dask|distributed|h5py|mrcfile|nibabel|tensorstore|tifffile|xarray|z5py"
