@@ -222,3 +222,21 @@ def test_a_warm_read_of_one_chunk_is_one_request():
     store.made.clear()
     assert (array[...] == np.arange(64 * 64).reshape(64, 64) + 1).all()
     assert len(store.made) == 1
+
+
+def test_a_shard_writer_that_goes_away_unwritten_warns(tmp_path):
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(8, 8), dtype="u1", chunks=(2, 2), shards=(4, 4))
+    writer = array.shard_writer()
+    writer[0, 0] = 1
+    with pytest.warns(RuntimeWarning, match="values of 1 shards were never written"):
+        del writer
+    writer = array.shard_writer()
+    writer[0, 0] = 1
+    writer.flush()
+    del writer  # a warning would be an error here
+    writer = array.shard_writer()
+    with pytest.raises(ZeroDivisionError), writer:
+        writer[1, 1] = 2
+        raise ZeroDivisionError
+    del writer
+    assert array[:2, :2].tolist() == [[1, 0], [0, 0]]

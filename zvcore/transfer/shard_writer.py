@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Self
 
@@ -46,7 +47,7 @@ class ShardWriter:
     `memory` bytes: then the shard that was not written to for the longest time goes first. A complete shard is written
     without reading it; of an incomplete one only the chunks that were written to are changed. What is left is written
     when the `with` block ends; if it ends by an exception, it is thrown away, and what was written before stays.
-    After the block it takes no more values.
+    After the block it takes no more values. One that goes away with values that nobody had it write warns of them.
 
     Threads that share it take turns. Reads of the array do not see what is still kept; `flush` writes it.
     """
@@ -60,8 +61,14 @@ class ShardWriter:
         self._gathered: OrderedDict[tuple[int, ...], _Gathered] = OrderedDict()
         self._held = 0
         self._turn = threading.Lock()
-        self._closed = False
+        self._closed = self._failed = False
         self.flushed = 0
+
+    def __del__(self) -> None:
+        # Of what failed an error has told.
+        if getattr(self, "_gathered", None) and not self._failed:
+            what = f"values of {len(self._gathered)} shards were never written: use the shard writer in a `with` block"
+            warnings.warn(f"{self._array.store.root}: {what}, or call flush()", RuntimeWarning, stacklevel=2)
 
     def __enter__(self) -> Self:
         self._array._check_writable()
@@ -118,7 +125,9 @@ class ShardWriter:
     def _write(self, shard: tuple[int, ...]) -> None:
         gathered = self._gathered[shard]
         array = self._array
+        self._failed = True
         transfer.write_gathered(array.layout, gathered.box, gathered.values, gathered.missing, array._work)
+        self._failed = False
         del self._gathered[shard]
         self._held -= gathered.nbytes
         self.flushed += 1
