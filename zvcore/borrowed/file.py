@@ -33,14 +33,16 @@ class StoredFile(io.RawIOBase):
     """An object of a store as a file that is read; `size` is how many bytes it has."""
 
     def __init__(self, store: Store, key: str) -> None:
+        far = store.parts_ahead() > 0
+        # Blocks that are kept are of one version, which was there before it was asked how long it is. A file of this
+        # machine may be replaced while a library has it open.
+        self._stamp = store.stamp(key) if far else None
         size = store.size(key)
         if size is None:
             raise NotFoundError("there is no file here", key=store.root)
         self._store, self._key, self.size, self._at = store, key, size, 0
         self.name = key
-        self._far = _FarAway(self._stored, size) if store.parts_ahead() else None
-        # Blocks that are kept are of one version. A file of this machine may be replaced while a library has it open.
-        self._stamp = None if self._far is None else store.stamp(key)
+        self._far = _FarAway(self._stored, size) if far else None
 
     @property
     def buffer_size(self) -> int:

@@ -17,7 +17,7 @@ from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOn
 from zvcore.precomputed.content_encoding import stored_file
 from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
 from zvcore.precomputed.metadata import read_info
-from zvcore.precomputed.set_files import delete_files, put_objects
+from zvcore.precomputed.set_files import delete_files, holds_file, put_objects
 from zvcore.precomputed.set_views import ItemsAhead, ValuesAhead
 from zvcore.precomputed.surfaces import Surface, as_surface, joined, merged
 from zvcore.stores import open_store
@@ -43,7 +43,6 @@ LEGACY_TYPE = "neuroglancer_legacy_mesh"
 MANIFEST_NAME = re.compile(r"(0|[1-9][0-9]{0,19}):([0-9]{1,9})(\.gz)?")
 _MANIFEST = Table(Member("fragments", Items(Text())))
 _VERTEX = 12
-_GZIP = ".gz"
 
 
 def fragment_names(data: bytes, key: str) -> tuple[str, ...]:
@@ -203,8 +202,7 @@ class LegacyMeshes(Mapping[int, Surface]):
     def __contains__(self, id: object) -> bool:
         if not (isinstance(id, SupportsIndex) and 0 <= id.__index__() <= MAX_ID):
             return False
-        name = f"{id.__index__()}:0"
-        return self.store.exists(name) or (self.store.of_files and self.store.exists(f"{name}{_GZIP}"))
+        return holds_file(self.store, f"{id.__index__()}:0")
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.ids().tolist())

@@ -12,7 +12,7 @@ from zvcore.errors import CorruptDataError, NotFoundError, ReadOnlyError
 from zvcore.precomputed.content_encoding import stored_file
 from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
 from zvcore.precomputed.metadata import read_info
-from zvcore.precomputed.set_files import delete_files
+from zvcore.precomputed.set_files import delete_files, holds_file
 from zvcore.precomputed.set_views import ItemsAhead, ValuesAhead
 from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -53,8 +53,7 @@ class SegmentFiles:
         return stored_file(self.store, self.key(id))
 
     def holds(self, id: SupportsIndex) -> bool:
-        key = self.key(id)
-        return self.store.exists(key) or (self.store.of_files and self.store.exists(f"{key}.gz"))
+        return holds_file(self.store, self.key(id))
 
     def delete(self, ids: Iterable[SupportsIndex]) -> None:
         delete_files(self.store, map(self.key, ids))

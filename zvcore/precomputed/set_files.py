@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["Files", "delete_files", "put_objects"]
+__all__ = ["Files", "delete_files", "holds_file", "put_objects"]
 
 # The files of one object, (name, content) each, in the order in which they are written: what names others comes last.
 Files: TypeAlias = Sequence[tuple[str, Any]]
@@ -44,6 +44,11 @@ def put_objects(
 def delete_files(store: Store, names: Iterable[str]) -> None:
     """Remove files, by whichever name they are found; there need not be any."""
     store.each(partial(_delete, store), [*names])
+
+
+def holds_file(store: Store, name: str) -> bool:
+    """Whether there is such a file, by whichever name."""
+    return store.exists(name) or (store.of_files and store.exists(f"{name}{_PACKED}"))
 
 
 def _put(store: Store, file: tuple[str, Any]) -> None:
