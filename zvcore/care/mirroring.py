@@ -42,8 +42,9 @@ __all__ = ["copy", "sync"]
 _BLOCK = 8 << 20
 _BATCH = 512
 _AT_ONCE = 16
-# What nobody asked for yet.
+# What nobody asked for yet; and what no list names, so that it is most likely not there.
 _UNTOLD = "untold"
+_UNLISTED = "unlisted"
 _Told: TypeAlias = "Facts | str | None"
 # After these, no other object can be written either.
 _NO_OBJECT_IS_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
@@ -157,6 +158,7 @@ class _Mirror:
         self._folders: dict[str, bool] = {}
         # Services that encrypt have tags that look like MD5s and are something else.
         self._tells_md5 = True
+        self._creates = self.target.file is None
 
     def run(self, *, delete: bool = False) -> Report:
         try:
@@ -206,7 +208,7 @@ class _Mirror:
     def _pass(self, report: Report, keys: Iterable[str], watch: Callable[[int], None]) -> None:
         pending, threads = iter(keys), self._at_once
         while batch := [*islice(pending, _BATCH)]:
-            told = zip(batch, _facts(self.source, batch), _facts(self.target, [*map(self._to, batch)]), strict=True)
+            told = zip(batch, _facts(self.source, batch), self._there([*map(self._to, batch)]), strict=True)
             done = dict(zip(batch, side_by_side(partial(self._try, self._mirrored), [*told], threads), strict=True))
             put = {key: one for key, one in done.items() if isinstance(one, _Done) and one.digest is not None}
             there = zip(put, put.values(), _facts(self.target, [*map(self._to, put)]), strict=True)
@@ -222,6 +224,16 @@ class _Mirror:
 
     def _to(self, key: str) -> str:
         return key if self.target.file is None else self.target.file
+
+    def _there(self, keys: Sequence[str]) -> Sequence[_Told]:
+        """What is told of objects at the destination. Of those that are most likely not there, writing them tells."""
+        listed = None
+        if self._creates and not self._asked.dry_run:
+            try:
+                listed = self.target.facts_listed(keys)
+            except ZvcoreError:
+                listed = None  # of a single wrong name: each is asked for on its own
+        return _facts(self.target, keys) if listed is None else [listed.get(key, _UNLISTED) for key in keys]
 
     def _try(self, function: Callable[..., _Done], told: tuple[Any, ...]) -> _Done | ZvcoreError:
         """What was done, or why it was not; the key comes first of what the function is given."""
@@ -245,6 +257,8 @@ class _Mirror:
         if here is None:
             raise NotFoundError("it is gone, or a link to nothing", key=key)
         self._refuse_way_out(to)
+        if there == _UNLISTED and here.size <= _BLOCK and self._creates and (done := self._created(key, to)):
+            return done
         if isinstance(there, str):
             there = self.target.facts([to])[0]
         if there is not None and there.size == here.size and self._is_same(key, to, here, there):
@@ -253,13 +267,32 @@ class _Mirror:
             raise ConflictError("another object is there already", key=to, expected=here.size, found=there.size)
         return _Done("copied", here.size) if self._asked.dry_run else self._copied(key, to)
 
-    def _copied(self, key: str, to: str) -> _Done:
+    def _created(self, key: str, to: str) -> _Done | None:
+        """A copy where nothing is yet, without asking first; None if something is there, or cannot be made so."""
+        first = self._begun(key)
+        if first.size > _BLOCK:
+            return None
+        try:
+            self.target.put_if_unchanged(to, first.data, None)
+        except ConflictError:
+            return None
+        except ZvcoreError:
+            self._creates = False  # there are servers that take no conditions
+            return None
+        return _Done("copied", first.size, hashlib.md5(first.data, usedforsecurity=False).hexdigest())
+
+    def _begun(self, key: str) -> Snapshot:
+        """The first block of an object, or all of it."""
         first = self.source.snapshot(key, 0, _BLOCK)
         if first is None:
             raise NotFoundError("it is gone, or a link to nothing", key=key)
+        self._refuse_cut(key, first.data, min(_BLOCK, first.size))
+        return first
+
+    def _copied(self, key: str, to: str) -> _Done:
+        first = self._begun(key)
         digest = hashlib.md5(usedforsecurity=False)
         if first.size <= _BLOCK:
-            self._refuse_cut(key, first.data, first.size)
             digest.update(first.data)
             self.target.put(to, first.data)
         else:

@@ -186,6 +186,14 @@ class Store(ABC):
 
         return self.each(told, [*keys])
 
+    def facts_listed(self, keys: Iterable[str]) -> dict[str, Facts] | None:
+        """`facts` of those of these objects that a list names, without a request for each. Others may be there all the
+        same, which `put_if_unchanged` finds out in one step.
+
+        None where no list tells, or where that is more than one step.
+        """
+        return None
+
     def settled(self, stamp: Stamp) -> bool:
         """Whether every later change is sure to give another stamp than this one, so that a cache may rely on it.
 

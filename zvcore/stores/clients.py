@@ -118,11 +118,11 @@ class Client(ABC):
         """
         return self.list_dir(folder)[1][:most]
 
-    def listed_after(self, path: str, folder: str, last: str, most: int) -> dict[str, Version]:
+    def listed_after(self, path: str, folder: str, last: str, most: int) -> dict[str, Version] | None:
         """What a list tells of objects below a folder whose paths come behind this one, in order, up to `last` or to
-        about so many; nothing, where the service cannot begin to list in the middle.
+        about so many; None where the service cannot begin to list in the middle.
         """
-        return {}
+        return None
 
     @abstractmethod
     def __reduce__(self) -> tuple[Any, ...]: ...

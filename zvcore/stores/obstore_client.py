@@ -459,9 +459,9 @@ class ObstoreClient(Client):
         # Such lists go down into folders, which may fill it.
         return found[:most] if found or len(page) < most else super().some(folder, most)
 
-    def listed_after(self, path: str, folder: str, last: str, most: int) -> dict[str, Version]:
+    def listed_after(self, path: str, folder: str, last: str, most: int) -> dict[str, Version] | None:
         if not isinstance(self._listing, _BEGIN_IN_THE_MIDDLE):
-            return {}
+            return None
         begin(folder)
         found: dict[str, Version] = {}
         try:

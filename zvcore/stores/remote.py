@@ -378,22 +378,33 @@ class RemoteStore(Store):
 
     def facts(self, keys: Iterable[str]) -> builtins.list[Facts | None]:
         names = list(keys)
-        found = self._listed(names) if len(names) >= _FACTS_LISTED_FROM else {}
+        found: dict[str, Version | None] = {**(self._listed(names) or {})}
         # What a list does not have may be there nevertheless.
         missing = [name for name in names if name not in found]
         found.update(zip(missing, self.each(self._head, missing), strict=True))
         return [_facts(found[name]) for name in names]
 
-    def _listed(self, keys: Sequence[str]) -> dict[str, Version | None]:
-        """As many of these objects as a list tells of that is not much longer than they are many."""
+    def facts_listed(self, keys: Iterable[str]) -> dict[str, Facts] | None:
+        found = self._listed([*keys]) if self._client.atomic else None
+        if found is None:
+            return None
+        return {key: told for key, version in found.items() if (told := _facts(version)) is not None}
+
+    def _listed(self, keys: Sequence[str]) -> dict[str, Version] | None:
+        """As many of these objects as a list tells of that is not much longer than they are many.
+
+        None where there is no such list, or where they are too few for one.
+        """
+        if len(keys) < _FACTS_LISTED_FROM:
+            return None
         paths = {self._path(key): key for key in keys}
         first, last = min(paths), max(paths)
         folder = f"{posixpath.commonpath([posixpath.dirname(first), posixpath.dirname(last)])}/".lstrip("/")
         try:
             found = self._client.listed_after(first, folder, last, 2 * len(paths) + _OTHERS_LISTED)
         except ZvcoreError:
-            return {}  # who may not list may read
-        return {paths[path]: version for path, version in found.items() if path in paths}
+            return None  # who may not list may read
+        return None if found is None else {paths[path]: version for path, version in found.items() if path in paths}
 
     def stamp(self, key: str) -> Stamp | None:
         return self._head(key)

@@ -114,7 +114,7 @@ class UnsignedFirst(Client):
     def some(self, folder: str, most: int) -> builtins.list[str]:
         return self._ask(lambda client: client.some(folder, most))
 
-    def listed_after(self, path: str, folder: str, last: str, most: int) -> dict[str, Version]:
+    def listed_after(self, path: str, folder: str, last: str, most: int) -> dict[str, Version] | None:
         return self._ask(lambda client: client.listed_after(path, folder, last, most))
 
 
