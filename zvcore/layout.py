@@ -6,6 +6,7 @@ order, partial chunks) is the engine's and `Array`'s work and is the same for al
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from zvcore.errors import CorruptDataError, OutOfMemoryError, ZvcoreError
 from zvcore.stores.durability import durability_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
@@ -94,6 +95,8 @@ class Layout(ABC):
     regular: bool = True
     # Whether chunks that hold nothing but the fill value are stored all the same.
     store_empty: bool = False
+    # How many shards may tell at once which chunks they have.
+    shards_at_once: int = 32
 
     if TYPE_CHECKING:
         # Attributes, which formats may also make when somebody asks for them: properties, to type checkers.
@@ -229,6 +232,12 @@ class Layout(ABC):
     def stored_chunks_in(self, stored: StoredObject) -> npt.NDArray[np.int64]:
         """The grid positions of the chunks that a shard has; those outside of the array too."""
         raise NotImplementedError
+
+    def stored_chunks_in_each(self, stored: Iterable[StoredObject]) -> Iterator[npt.NDArray[np.int64]]:
+        """`stored_chunks_in` for each of these shards. Where that means to wait, several are looked at at once."""
+        waiting = iter(stored)
+        while some := [*itertools.islice(waiting, self.shards_at_once if self.store.parts_ahead() else 1)]:
+            yield from self.store.each(self.stored_chunks_in, some)
 
     def open_shard(self, positions: npt.NDArray[np.int64]) -> object | None:
         """Note the shard that holds this one chunk in `open_shards`. It stays there at least as long as the answer."""

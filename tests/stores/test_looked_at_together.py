@@ -77,6 +77,71 @@ def test_shards_are_verified_together_and_told_of_in_order(
     assert found.problems == wanted.problems and found.counts == wanted.counts
 
 
+KINDS: dict[str, dict[str, Any]] = {
+    "shards": {"format": "zarr3", "chunks": (2, 2, 2), "shards": (4, 4, 4)},
+    "chunks": {"format": "zarr3", "chunks": (4, 4, 4)},
+    "zarr2": {"format": "zarr2", "chunks": (4, 4, 4)},
+    "n5": {"format": "n5", "chunks": (4, 4, 4)},
+}
+
+
+def of_kind(path: Path, kind: str) -> list[str]:
+    """An array of 64 objects, and their keys."""
+    array = zvcore.create(path, shape=(16, 16, 16), dtype="u2", **KINDS[kind])
+    array[...] = np.random.default_rng(1).integers(1, 999, array.shape).astype("u2")
+    documents = ("zarr.json", ".zarray", ".zattrs", "attributes.json")
+    return [key for key in sorted(open_store(path).list()) if key not in documents]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_repairs_are_made_together_and_told_of_in_order(
+    s3: S3, url: str, together: type[Together], tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "here"
+    objects = of_kind(path, kind)
+    here = open_store(path, "r+")
+    for number, key in enumerate(objects[::3]):
+        damage(here, key, -3 if number % 2 else 20)
+    zvcore.copy(path, url, storage_options=s3.options)
+    wanted = zvcore.repair(path)
+    assert len(wanted.losses) >= 8
+    counting = together()
+    found = zvcore.repair(url, storage_options=s3.options)
+    assert counting.enough
+    assert found.losses == wanted.losses and found.problems == wanted.problems and found.counts == wanted.counts
+    assert np.array_equal(zvcore.open(url, storage_options=s3.options)[...], zvcore.open(path)[...])
+    assert zvcore.verify(url, storage_options=s3.options).ok
+
+
+def test_dead_bytes_are_removed_together(s3: S3, url: str, together: type[Together], tmp_path: Path) -> None:
+    path = tmp_path / "here"
+    of_kind(path, "shards")
+    array = zvcore.open(path, mode="r+", write_mode="append")
+    array[::4] = 7
+    zvcore.copy(path, url, storage_options=s3.options)
+    counting = together()
+    found = zvcore.compact(url, storage_options=s3.options)
+    assert counting.enough and found.counts["bytes saved"] > 0
+    assert found.counts == zvcore.compact(path).counts
+    assert np.array_equal(zvcore.open(url, storage_options=s3.options)[...], array[...])
+
+
+@pytest.mark.parametrize("kind", ["shards", "n5"])
+def test_references_to_chunks_are_made_together(
+    s3: S3, url: str, together: type[Together], tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "here"
+    of_kind(path, kind)
+    zvcore.copy(path, url, storage_options=s3.options)
+    counting = together()
+    counting.WANTED = 16  # opening asks for several documents at once
+    found = zvcore.references(url, storage_options=s3.options)["refs"]
+    assert counting.enough
+    wanted = zvcore.references(path)["refs"]
+    assert [*found] == [*wanted]
+    assert [value[1:] for value in found.values()] == [value[1:] for value in wanted.values()]
+
+
 def test_progress_is_told_by_one_thread(s3: S3, url: str, tmp_path: Path) -> None:
     zvcore.copy(whole(tmp_path, "zarr3"), url, storage_options=s3.options)
     told: list[tuple[int, int]] = []

@@ -33,14 +33,22 @@ def drop_damaged(
     patient = Patient.of(store, out, report)
     found = verify(patient.store, only=only, threads=threads)
     report.extend(found)
-    for problem in found.problems:
-        key = problem.where
-        if not problem.damage or not isinstance(problem.chunk, tuple) or not patient.store.exists(key):
-            continue
+    damaged = {
+        problem.where: problem.chunk
+        for problem in found.problems
+        if problem.damage and isinstance(problem.chunk, tuple)
+    }
+
+    def dropped(key: str) -> tuple[int, str] | None:
         size = patient.store.size(key)
-        what = f"the {chunk} is left out and reads as {fill}{patient.drop(key)}"
-        report.lose(key, what, chunk=problem.chunk, offset=0, length=size)
-        report.count(f"{chunk}s dropped")
+        return None if size is None else (size, patient.drop(key))
+
+    for (key, place), gone in zip(damaged.items(), patient.store.each(dropped, [*damaged]), strict=True):
+        if gone is not None:
+            size, kept = gone
+            what = f"the {chunk} is left out and reads as {fill}{kept}"
+            report.lose(key, what, chunk=place, offset=0, length=size)
+            report.count(f"{chunk}s dropped")
     return report
 
 

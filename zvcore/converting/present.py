@@ -168,9 +168,8 @@ def _boxes(layout: Layout, objects: Iterator[StoredObject]) -> Iterator[tuple[Nu
         places = [one.place for one in inside if one.place is not None and not large]
         if places:
             yield layout.begins_of(np.array(places, np.int64).reshape(len(places), len(whole))), whole.tolist()
-        for one in inside:
-            if one.place is None or large:
-                yield layout.stored_chunks_in(one) * chunk, chunk.tolist()
+        for positions in layout.stored_chunks_in_each(one for one in inside if one.place is None or large):
+            yield positions * chunk, chunk.tolist()
 
 
 def _numbers(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -127,8 +128,7 @@ def _places(layout: Layout) -> Iterator[_Places]:
             yield np.array(batch, np.int64).reshape(len(batch), len(grid)), None
         return
     if layout.sharded:
-        for shard in objects:
-            found = layout.stored_chunks_in(shard)
+        for found in layout.stored_chunks_in_each(objects):
             yield found[((found >= 0) & (found < grid)).all(1)], None
         return
     while some := [*itertools.islice(objects, _BATCH)]:
@@ -151,35 +151,41 @@ def _pieces(layout: Layout, stored: Iterable[_Places], usual: int) -> Iterator[P
             offsets, lengths = sources.offset, sources.length
         else:
             offsets = lengths = None
+        found = []
         for row, place in enumerate(map(tuple, places.tolist())):
             length = None if lengths is None else int(lengths[row])
             if length == ABSENT:
                 continue
             piece = Piece(place, names[row], 0 if offsets is None else int(offsets[row]), length)
             if chain is not None and int(chain[row]) != usual:
-                yield piece._replace(unlike="is encoded differently from the others")
-            else:
-                yield _checked(layout, piece)
+                piece = piece._replace(unlike="is encoded differently from the others")
+            found.append(piece)
+        # A header is read from each of them.
+        look_at = layout.store.each if _is_framed(layout) else map
+        yield from look_at(partial(_checked, layout), found)
+
+
+def _is_framed(layout: Layout) -> bool:
+    return layout.form.edge != "full" and layout.framing is not None
 
 
 def _checked(layout: Layout, piece: Piece) -> Piece:
     """The piece without the format's own header, marked if the chunk is not a whole one."""
     form = layout.form
-    if form.edge == "full":
+    if form.edge == "full" or piece.unlike:
         return piece
-    if layout.framing is None:
+    if not _is_framed(layout):
         shape = layout.visible_shape(piece.place)
     else:
-        size = layout.store.size(piece.key)
-        head = layout.store.get(piece.key, 0, 16 + 4 * len(form.shape))
-        if head is None or size is None:
+        begin = layout.store.snapshot(piece.key, 0, 16 + 4 * len(form.shape))
+        if begin is None:
             raise removed(piece.key)
-        found = layout.unframed(memoryview(head), piece.place)
+        found = layout.unframed(memoryview(begin.data), piece.place)
         if found is None:
             return piece._replace(unlike="holds a variable number of items")
         shape, rest = found
-        start = len(head) - len(rest)
-        if start > size:
-            raise CorruptDataError("the block ends in its header", key=piece.key, expected=start, found=size)
-        piece = piece._replace(offset=start, length=size - start)
+        start = len(begin.data) - len(rest)
+        if start > begin.size:
+            raise CorruptDataError("the block ends in its header", key=piece.key, expected=start, found=begin.size)
+        piece = piece._replace(offset=start, length=begin.size - start)
     return piece if shape == form.shape else piece._replace(unlike="is cut at the array's end")

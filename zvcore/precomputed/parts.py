@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from zvcore.care.together import look_together
 from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
 from zvcore.precomputed.annotation_agreement import AnnotationAgreement, Findings, LostAnnotations
 from zvcore.precomputed.annotation_care import AnnotationFiles, AnnotationJudge
@@ -23,6 +24,7 @@ from zvcore.precomputed.object_files import ObjectFiles
 from zvcore.precomputed.part import Part
 from zvcore.precomputed.repairing import compact_shard, examinations, repair_shards
 from zvcore.precomputed.segment_properties import check_segment_properties
+from zvcore.precomputed.shard_check import BATCH_BYTES
 from zvcore.precomputed.shard_reader import ShardReader
 from zvcore.precomputed.skeletons import Skeletons
 from zvcore.report import Problem, Report, What
@@ -69,8 +71,15 @@ class Shards(Part):
     def compact(self, report: Report, only: Sequence[str] | None) -> None:
         """Rewrite the shards that hold bytes which belong to nothing."""
         numbers = self.numbers(only)
-        for shard in self.reader.shards() if numbers is None else numbers:
-            compact_shard(self.reader, self.judge, shard, report)
+
+        def compacted(shard: int) -> Report:
+            part = report.part()
+            compact_shard(self.reader, self.judge.alone(), shard, part)
+            return part
+
+        shards = self.reader.shards() if numbers is None else numbers
+        for part in look_together(self.reader.store, shards, compacted, BATCH_BYTES):
+            report.extend(part)
 
     def numbers(self, only: Sequence[str] | None) -> list[int] | None:
         """The shards that files of these names are; None for all."""

@@ -68,8 +68,7 @@ def _clear_some(layout: Layout, selection: Selection, stored: list[StoredObject]
             yield _places(part, len(layout.shape))
         return
     bounds = -(-np.array(layout.shape, np.int64) // np.array(layout.form.shape, np.int64))
-    for one in part:
-        positions = layout.stored_chunks_in(one)
+    for positions in layout.stored_chunks_in_each(part):
         positions = positions[(positions < bounds).all(1)]
         touched = positions[selection.touched(positions, layout.form.shape)]
         if len(touched):

@@ -76,8 +76,7 @@ def _touched(layout: Layout, selection: Selection, stored: list[StoredObject]) -
         there = [there[row] for row in rows.tolist()]
     chunks = np.array([-(-n // m) for n, m in zip(layout.shape, layout.form.shape, strict=True)], np.int64)
     parts = []
-    for one in there:
-        positions = layout.stored_chunks_in(one)
+    for positions in layout.stored_chunks_in_each(there):
         positions = positions[(positions < chunks).all(1)]
         parts.append(positions[selection.touched(positions, layout.form.shape)])
     return parts

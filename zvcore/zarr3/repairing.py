@@ -8,6 +8,7 @@ import numpy as np
 
 from zvcore.care.refusals import refusal
 from zvcore.care.rewriting import Patient
+from zvcore.care.together import look_together
 from zvcore.care.walking import below, objects
 from zvcore.engine import Buffers
 from zvcore.errors import ConflictError, OutOfMemoryError, ZvcoreError
@@ -80,26 +81,35 @@ def _repair_array(
 
 
 def _repair_objects(checker: Checker, stored: Iterable[tuple[str, tuple[int, ...]]], patient: Patient) -> None:
+    def repaired(entry: tuple[str, tuple[int, ...]]) -> Report:
+        alone = checker.alone()
+        _repair_object(alone, *entry, patient)
+        return alone.report
+
+    for part in look_together(patient.store, stored, repaired, checker.object_nbytes()):
+        checker.report.extend(part)
+
+
+def _repair_object(checker: Checker, key: str, position: tuple[int, ...], patient: Patient) -> None:
+    """Of this object alone the checker's report tells."""
     report, layout = checker.report, checker.layout
-    for key, position in stored:
-        mark = len(report.problems)
-        if not isinstance(layout, ShardLayout):
-            checker.chunks([(key, position)])
-            if any(problem.damage for problem in report.problems[mark:]):
-                _drop(patient, key, position, report, "the chunk", What.DATA)
+    if not isinstance(layout, ShardLayout):
+        checker.chunks([(key, position)])
+        if any(problem.damage for problem in report.problems):
+            _drop(patient, key, position, report, "the chunk", What.DATA)
+        else:
+            report.count("chunks kept")
+        return
+    try:
+        # In a copy, the lock is never contended.
+        with patient.store.edit(key) as edit:
+            if layout.simple:
+                _repair_shard(checker, layout, edit, position, patient)
             else:
-                report.count("chunks kept")
-            continue
-        try:
-            # In a copy, the lock is never contended.
-            with patient.store.edit(key) as edit:
-                if layout.simple:
-                    _repair_shard(checker, layout, edit, position, patient)
-                else:
-                    checker.shard(key, position)
-                    _repair_nested(checker, layout, edit, position, report.problems[mark:], patient)
-        except PermissionError as error:
-            report.tell(Problem.of(refusal(error, patient.store.root), key, position))
+                checker.shard(key, position)
+                _repair_nested(checker, layout, edit, position, report.problems, patient)
+    except PermissionError as error:
+        report.tell(Problem.of(refusal(error, patient.store.root), key, position))
 
 
 def _drop(patient: Patient, key: str, position: Any, report: Report, what: str, kind: What = What.INDEX) -> None:
@@ -113,10 +123,9 @@ def _drop(patient: Patient, key: str, position: Any, report: Report, what: str, 
 
 def _repair_shard(checker: Checker, layout: ShardLayout, edit: Edit, shard: tuple[int, ...], patient: Patient) -> None:
     report, key = checker.report, edit.key
-    mark = len(report.problems)
     sound = checker.shard(key, shard)
     found = examine_shard(layout, key, shard)
-    if found is None or not any(problem.damage for problem in report.problems[mark:]):
+    if found is None or not any(problem.damage for problem in report.problems):
         report.count("chunks kept", 0 if sound is None else len(sound))
         return
     if sound is None or not found.readable:
@@ -225,13 +234,18 @@ def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | N
 
 
 def _compact_shards(layout: Any, stored: Iterable[tuple[str, tuple[int, ...]]], report: Report) -> None:
+    def compacted(entry: tuple[str, tuple[int, ...]]) -> Report:
+        part = report.part()
+        try:
+            _compact_shard(layout, *entry, part)
+        except PermissionError as error:
+            # The others can be made smaller all the same.
+            part.tell(Problem.of(refusal(error, layout.store.root), *entry))
+        return part
+
     if isinstance(layout, ShardLayout) and layout.simple:
-        for key, position in stored:
-            try:
-                _compact_shard(layout, key, position, report)
-            except PermissionError as error:
-                # The others can be made smaller all the same.
-                report.tell(Problem.of(refusal(error, layout.store.root), key, position))
+        for part in look_together(layout.store, stored, compacted, _PIECE_BYTES):
+            report.extend(part)
 
 
 def _compact_shard(layout: ShardLayout, key: str, shard: tuple[int, ...], report: Report) -> None:

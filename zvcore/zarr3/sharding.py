@@ -110,6 +110,10 @@ class ShardLayout(Layout):
         made_anew = ("chains", "open_shards", "placement", "_known")
         return {name: value for name, value in super().__getstate__().items() if name not in made_anew}
 
+    @property
+    def shards_at_once(self) -> int:  # type: ignore[override]
+        return 32 if self.simple else 4  # others are read as a whole
+
     # --- which shard
 
     def shard_key(self, shard: tuple[int, ...]) -> str:

@@ -220,25 +220,32 @@ class Checker(ChunkChecker):
         if not self.sharded:
             super().objects(batch)
             return
-        for part in look_together(self.store, batch, self._looked_at, min(_BYTES, self._shard_nbytes())):
+        for part in look_together(self.store, batch, self._looked_at, self.object_nbytes()):
             self.report.extend(part)
             self.report.looked_at()
 
     def _looked_at(self, entry: tuple[str, tuple[int, ...]]) -> Report:
         """What is to be said of a shard, by itself: others are looked at meanwhile."""
         key, position = entry
-        alone = copy(self)
-        alone.report = self.report.part()
+        alone = self.alone()
         try:
             alone.shard(key, position)
         except OSError as error:
             alone.report.tell(Problem.of(refusal(error, self.store.root), key, position))
         return alone.report
 
-    def _shard_nbytes(self) -> int:
-        """What the chunks of a shard take once they are decoded; of those without a size, as much as is ever held."""
-        inside = math.prod(math.prod(level.cells) for level in self.layout.levels)
-        return _BYTES if self.nbytes is None else inside * self.nbytes
+    def alone(self) -> Checker:
+        """The same with a report of its own."""
+        alone = copy(self)
+        alone.report = self.report.part()
+        return alone
+
+    def object_nbytes(self) -> int:
+        """What the chunks of an object take once they are decoded: at most as much as is ever held, which is also what
+        is said of those without a size.
+        """
+        inside = math.prod(math.prod(level.cells) for level in self.layout.levels) if self.sharded else 1
+        return _BYTES if self.nbytes is None else min(_BYTES, inside * self.nbytes)
 
     # --- shards
 
