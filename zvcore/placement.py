@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 
 from zvcore.engine.fetching import StaleSourcesError
+from zvcore.engine.sources import ABSENT
 from zvcore.errors import ConflictError
 from zvcore.stores.again import again
+from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -90,6 +92,10 @@ class Placement(ABC):
     def remove(self, key: str) -> None:
         """Remove an object with all its chunks."""
 
+    def remove_all(self, keys: Sequence[str]) -> None:
+        """`remove` for each of these objects."""
+        self.store.each(self.remove, keys)
+
 
 class OneChunkPerObject(Placement):
     """Each chunk is an object. `keys` gives their names."""
@@ -112,18 +118,21 @@ class OneChunkPerObject(Placement):
 
     def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
         keys = list(self.keys(positions))
+        absent = chunks.sizes == ABSENT
 
         def put(row: int) -> None:
             data = chunks[row]
-            if data is None:
-                self.store.delete(keys[row])
-            else:
-                self.store.put(keys[row], data)
+            assert data is not None
+            self.store.put(keys[row], data)
 
-        self.store.each(put, range(len(keys)))
+        self.store.each(put, np.flatnonzero(~absent).tolist())
+        self.store.delete_all(keys[row] for row in np.flatnonzero(absent).tolist())
 
     def remove(self, key: str) -> None:
         self.store.delete(key)
+
+    def remove_all(self, keys: Sequence[str]) -> None:
+        self.store.delete_all(keys)
 
 
 class Shards(Placement):
@@ -145,6 +154,19 @@ class Shards(Placement):
     def remove(self, key: str) -> None:
         with self.store.edit(key) as edit:
             edit.delete()
+
+    def remove_all(self, keys: Sequence[str]) -> None:
+        if self.store.can_lock:
+            super().remove_all(keys)
+            return
+        names = [name for key in keys for name in self.names_of(key)]
+        self.store.delete_all(names)
+        for name in names:
+            index_cache().invalidate(self.store, name)
+
+    def names_of(self, key: str) -> tuple[str, ...]:
+        """All objects in which readers may find a shard."""
+        return (key,)
 
 
 class Packed(Shards):

@@ -381,15 +381,16 @@ class _Mirror:
                 want = next(wanted, None)
             if want != key:
                 extra.append(key)
-        for key in extra:
-            if self.source.size(key) is not None:
-                continue  # it came just now, or the store does not list in order
-            if self._is_linked(key):
+        pending = iter(extra)
+        while batch := [*islice(pending, _BATCH)]:
+            # What is at the source came just now, or the store does not list in order.
+            gone = [key for key, size in zip(batch, self.source.sizes(batch), strict=True) if size is None]
+            linked = {key for key in gone if self._is_linked(key)}
+            for key in sorted(linked):
                 report.add(key, "is reached through a link, and not removed", fatal=False, kind=What.EXTRA)
-                continue
             if not self._asked.dry_run:
-                self.target.delete(key)
-            report.count("objects removed")
+                self.target.delete_all([key for key in gone if key not in linked])
+            report.count("objects removed", len(gone) - len(linked))
 
     def _kept_keys(self) -> Iterator[str]:
         if self._local is None:

@@ -19,9 +19,7 @@ def clear(store: Store) -> None:
     folders, objects = store.list_dir()
     for folder in folders:
         store.delete_prefix(folder)
-    for key in objects:
-        if key != KEY:
-            store.delete(key)
+    store.delete_all([key for key in objects if key != KEY])
     # Of any format: those above may tell of it whatever it was, and whatever comes here.
     for format in formats().values():
         format.removed(store)

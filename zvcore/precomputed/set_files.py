@@ -43,7 +43,10 @@ def put_objects(
 
 def delete_files(store: Store, names: Iterable[str]) -> None:
     """Remove files, by whichever name they are found; there need not be any."""
-    store.each(partial(_delete, store), [*names])
+    both = [*names]
+    if store.of_files:
+        both += [f"{name}{_PACKED}" for name in both]
+    store.delete_all(both)
 
 
 def holds_file(store: Store, name: str) -> bool:
@@ -56,12 +59,6 @@ def _put(store: Store, file: tuple[str, Any]) -> None:
     store.put(name, data)
     if store.of_files:
         # Readers that look for it would prefer it to the new one.
-        store.delete(f"{name}{_PACKED}")
-
-
-def _delete(store: Store, name: str) -> None:
-    store.delete(name)
-    if store.of_files:
         store.delete(f"{name}{_PACKED}")
 
 

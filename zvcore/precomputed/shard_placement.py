@@ -131,9 +131,12 @@ class VolumeShards(Packed, Streamed):
 
     def _forget(self, key: str) -> None:
         """A file pair of the obsolete form would be read instead of a shard that is gone."""
-        for name in (key, *(key.removesuffix("shard") + suffix for suffix in ("index", "data"))):
+        for name in self.names_of(key):
             self.store.delete(name)
             index_cache().invalidate(self.store, name)
+
+    def names_of(self, key: str) -> tuple[str, ...]:
+        return (key, *(key.removesuffix("shard") + suffix for suffix in ("index", "data")))
 
     def _number(self, key: str) -> int:
         shard = self.spec.shard_number(key.removeprefix(self.reader.prefix))

@@ -298,6 +298,10 @@ class Store(ABC):
     def delete(self, key: str) -> bool:
         """Remove an object; False if there was none."""
 
+    def delete_all(self, keys: Iterable[str]) -> None:
+        """Remove those of these objects that there are, by as few requests as the store needs."""
+        self.each(self.delete, [*keys])
+
     @abstractmethod
     def delete_prefix(self, prefix: str) -> int:
         """Remove a folder and everything below it: how many objects went. An empty prefix empties the store."""

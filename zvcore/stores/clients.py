@@ -54,6 +54,9 @@ class Client(ABC):
     # Whether `put` with a condition is one step for the server, so that of two writers one learns of the other.
     atomic: bool = True
 
+    # How many objects `delete` should be given at a time.
+    deletes_at_once: int = 1000
+
     @abstractmethod
     def get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found | None:
         """The bytes from `start` up to `stop` or the end; a negative `start` counts from the end and has no `stop`.

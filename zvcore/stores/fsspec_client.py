@@ -65,6 +65,7 @@ class FsspecClient(Client):
     """
 
     atomic = False
+    deletes_at_once = 1
 
     def __init__(self, filesystem: Any) -> None:
         self._filesystem = filesystem

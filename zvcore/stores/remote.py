@@ -55,7 +55,6 @@ _PARTS_NEAR, _PARTS_FAR = 3, 4
 _SETTLED_AFTER = 2.0
 _MOST_SEEN = 4096
 _OBJECTS_AHEAD = 128
-_LISTED_AT_ONCE = 1000
 # For what is told of as many objects a list is asked for, and for how many objects more than these at most.
 _FACTS_LISTED_FROM = 32
 _OTHERS_LISTED = 1000
@@ -513,12 +512,21 @@ class RemoteStore(Store):
             self._client.delete([path])
         return existed
 
+    def delete_all(self, keys: Iterable[str]) -> None:
+        names = [*keys]
+        for key in names:
+            self._refuse_if_read_only(key)
+        self._delete([self._path(key) for key in names])
+
     def delete_prefix(self, prefix: str) -> int:
         self._refuse_if_read_only(prefix)
         paths = self._client.list(self._folder(prefix))
-        batches = [paths[first : first + _LISTED_AT_ONCE] for first in range(0, len(paths), _LISTED_AT_ONCE)]
-        self.each(self._client.delete, batches)
+        self._delete(paths)
         return len(paths)
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        most = self._client.deletes_at_once
+        self.each(self._client.delete, [paths[first : first + most] for first in range(0, len(paths), most)])
 
     # What cannot be done refuses bad keys all the same, as the other stores do.
 

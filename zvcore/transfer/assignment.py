@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from zvcore.errors import ReadOnlyError
 from zvcore.placement import OneChunkPerObject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from zvcore.engine.buffers import Buffers
     from zvcore.engine.selection import Selection
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from zvcore.layout import Layout, Sources
     from zvcore.transfer.batches import Positions, Rows
 
+    # What was read of objects, by their keys; None where there is none.
+    Old = Mapping[str, bytes | memoryview | None]
+
 __all__ = ["Assignment", "check_writable"]
 
 
@@ -33,6 +36,18 @@ def check_writable(layout: Layout) -> None:
     # The engine's threads write files without asking the store.
     if layout.store.read_only:
         raise ReadOnlyError(f"{layout.store.root} was opened for reading")
+
+
+def _in_hand(sources: Sources, old: Old, covered: npt.NDArray[np.bool_]) -> Sources | None:
+    """The sources with bytes that were read before, if those are all that is needed."""
+    if not old or sources.offset is not None or sources.blobs is not None:
+        return None
+    keys = list(sources.keys)
+    names = keys if sources.key is None else [keys[number] for number in sources.key.tolist()]
+    if any(name not in old for name, whole in zip(names, covered.tolist(), strict=True) if not whole):
+        return None
+    blobs = [None if (data := old.get(name)) is None else memoryview(data) for name in names]
+    return replace(sources, key=None, blobs=blobs, origin=sources)
 
 
 @dataclass(frozen=True)
@@ -77,10 +92,11 @@ class Assignment:
         sink: Sink | None = None,
         located: Callable[[Sources], None] | None = None,
         store_empty: bool | None = None,
+        old: Old | None = None,
     ) -> Buffers:
         """The chunks in `rows` of `positions` with the new values in them, encoded, unless a `sink` takes them.
 
-        `located` is called with where old values are, before they are read.
+        `located` is called with where old values are, before they are read. `old` has what was read of objects before.
         """
         layout = self.layout
         positions, covered = self.positions[rows], self.covered[rows]
@@ -90,7 +106,7 @@ class Assignment:
             sources = layout.locate(positions)
             if located is not None:
                 located(sources)
-            sources = reachable(layout.store, sources, len(positions))
+            sources = _in_hand(sources, old or {}, covered) or reachable(layout.store, sources, len(positions))
         if store_empty is None:
             store_empty = layout.store_empty
         if layout.value_codec is not None:

@@ -62,7 +62,7 @@ def _cleared(
 
 def _clear_some(layout: Layout, selection: Selection, stored: list[StoredObject]) -> Iterator[Positions]:
     whole, part = _chosen(layout, selection, stored)
-    layout.store.each(layout.placement.remove, [one.key for one in whole])
+    layout.placement.remove_all([one.key for one in whole])
     if layout.placement.alone:
         if part:
             yield _places(part, len(layout.shape))

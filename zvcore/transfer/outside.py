@@ -31,7 +31,7 @@ def _extent(layout: Layout) -> tuple[int, ...]:
 
 def remove_outside(layout: Layout) -> list[StoredObject]:
     """Remove the objects, of those in the store, that lie outside of the array; those that its end cuts."""
-    extent, store = _extent(layout), layout.store
+    extent = _extent(layout)
     outside: list[str] = []
     cut: list[StoredObject] = []
 
@@ -41,11 +41,11 @@ def remove_outside(layout: Layout) -> list[StoredObject]:
         if any(i * size >= bound for i, size, bound in zip(place, extent, layout.shape, strict=True)):
             outside.append(key)
             if len(outside) == _NOTED:
-                store.each(layout.placement.remove, outside)
+                layout.placement.remove_all(outside)
                 outside = []
         elif any((i + 1) * size > bound for i, size, bound in zip(place, extent, layout.shape, strict=True)):
             cut.append(stored)
-    store.each(layout.placement.remove, outside)
+    layout.placement.remove_all(outside)
     return cut
 
 

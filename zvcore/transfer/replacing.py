@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from zvcore.engine.sources import Sources
     from zvcore.stores.editing import Edit
-    from zvcore.transfer.assignment import Assignment
+    from zvcore.transfer.assignment import Assignment, Old
     from zvcore.transfer.batches import Rows, Steps
 
     Edits = dict[str, Edit]
@@ -79,8 +79,9 @@ def replace_groups(assignment: Assignment, groups: list[Group], steps: Steps, co
                 left = _pack(assignment, left, steps)
             written = copy(steps.written)
             failed: list[Group] = []
+            old = _read_old(assignment, left, edits)
             for batch, keep in _batches(assignment, left, edits):
-                failed += _replace_batch(assignment, batch, edits, steps, keep)
+                failed += _replace_batch(assignment, batch, edits, steps, keep, old)
             left, written = failed, copy(steps.written)
             if left:
                 raise changed(left[0].key, "")
@@ -104,6 +105,16 @@ def _pack(assignment: Assignment, groups: list[Group], steps: Steps) -> list[Gro
     return [group for group in groups if group.key not in packed]
 
 
+def _read_old(assignment: Assignment, groups: list[Group], edits: Edits) -> Old:
+    """What is stored of chunks to which something is added, where the store has no locks: by reading it is known from
+    what version it is, and that is the one that may be replaced.
+    """
+    if not assignment.layout.placement.alone:
+        return {}
+    keys = [group.key for group in groups if not edits[group.key].locked and not assignment.covered[group.rows[0]]]
+    return dict(zip(keys, assignment.layout.store.each(lambda key: edits[key].get(), keys), strict=True))
+
+
 def _batches(assignment: Assignment, groups: list[Group], edits: Edits) -> Iterator[tuple[list[Group], bool]]:
     """(groups with together no more chunks than are held in memory, but at least one group; whether chunks without
     values must be stored all the same).
@@ -112,8 +123,6 @@ def _batches(assignment: Assignment, groups: list[Group], edits: Edits) -> Itera
     free: list[Group] = groups
     if layout.placement.alone:
         # Nothing can be removed under a condition, so a chunk that becomes empty is stored if it was there before.
-        looking = [group for group in groups if not edits[group.key].locked and not assignment.covered[group.rows[0]]]
-        layout.store.each(lambda group: edits[group.key].look(), looking)
         free = [group for group in groups if edits[group.key].can_delete]
     bound = [] if free is groups else [group for group in groups if not edits[group.key].can_delete]
     most = max(1, BATCH_BYTES // max(1, layout.chunk_nbytes))
@@ -131,7 +140,7 @@ def _batches(assignment: Assignment, groups: list[Group], edits: Edits) -> Itera
 
 
 def _replace_batch(
-    assignment: Assignment, batch: list[Group], edits: Edits, steps: Steps, store_empty: bool
+    assignment: Assignment, batch: list[Group], edits: Edits, steps: Steps, store_empty: bool, old: Old
 ) -> list[Group]:
     """The groups that another writer changed first."""
     layout, positions = assignment.layout, assignment.positions
@@ -144,7 +153,7 @@ def _replace_batch(
     work = steps.of(len(rows))
     files = assignment.files(rows) if native else None
     try:
-        encoded = assignment.encode(rows, work, sink=files, store_empty=store_empty, located=located)
+        encoded = assignment.encode(rows, work, sink=files, store_empty=store_empty, located=located, old=old)
     except CHANGED:
         failed = batch
     else:

@@ -253,9 +253,11 @@ class RectilinearArray(Zarr3Array[Item]):
         # As in `Zarr3Array`, whatever the array is opened with.
         rewriting = copy.copy(self)
         rewriting._layout = self._lay_out(self.store, self.metadata, write_mode="rewrite")
-        for key, position in [*self.metadata.stored(self.store)]:
-            if any(i >= n for i, n in zip(position, self.grid, strict=True)):
-                self.store.delete(key)
+        stored = [*self.metadata.stored(self.store)]
+        outside = {key for key, place in stored if any(i >= n for i, n in zip(place, self.grid, strict=True))}
+        self.store.delete_all(outside)
+        for key, position in stored:
+            if key in outside:
                 continue
             spans = [edges.span(i) for edges, i in zip(self._layout.edges, position, strict=True)]
             if any(stop > n for (_, stop), n in zip(spans, self.shape, strict=True)):

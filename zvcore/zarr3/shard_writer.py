@@ -92,12 +92,12 @@ class ZarrShards(Packed, Streamed):
             own = bounds[some.start : some.stop + 1]
             chunks = slice(int(own[0]), int(own[-1]))
             indexes = indexes_of(level.form, level.slots(positions[chunks]), sizes[chunks], own - own[0])
-            for key, index in zip(keys[some], indexes, strict=True):
+            for index in indexes:
                 if index is None:
-                    self.store.delete(key)
                     found.append(None)
                 else:
                     found.append(Ends(index, b"") if self.pack_head else Ends(b"", index))
+        self.store.delete_all(key for key, ends in zip(keys, found, strict=True) if ends is None)
         return found
 
     def stream(self, key: str) -> AbstractContextManager[Callable[[Positions, Buffers], None]]:
