@@ -193,6 +193,26 @@ def test_a_skeleton_that_cannot_be_written_leaves_none(s3: S3, url: str, proxy: 
     assert [*store.list()] == []
 
 
+def test_meshes_in_shards(s3: S3, url: str, proxy: Proxy, tmp_path: Path) -> None:
+    """Their fragments lie one behind the other, between the manifests."""
+    pytest.importorskip("DracoPy")
+    rng = np.random.default_rng(2)
+    faces = np.array([[0, 1, 2], [0, 2, 3]], np.uint32)
+    meshes = {id: (rng.uniform(0, 999, (4, 3)).astype("f4"), faces) for id in range(1, 200)}
+    precomputed.write_meshes(tmp_path / "here", meshes, sharding={**SHARDS, "shard_bits": 0, "data_encoding": "raw"})
+    zvcore.copy(tmp_path / "here", url, storage_options=s3.options)
+    there = open_store(url, "r+", s3.options)
+    proxy.forget()
+    assert zvcore.verify(there).ok
+    assert len(proxy.seen()) < 30
+    here = open_store(tmp_path / "here", "r+")
+    for at in (9_000, 10_000, 15_000):
+        damage(here, "0.shard", at)
+        damage(there, "0.shard", at)
+    wanted, found = zvcore.verify(here), zvcore.verify(there)
+    assert wanted.problems and found.problems == wanted.problems and found.counts == wanted.counts
+
+
 def test_legacy_meshes(s3: S3, url: str, together: type[Together]) -> None:
     store = open_store(url, "w", s3.options)
     faces = np.array([[0, 1, 2]], np.uint32)

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zvcore import kernels
-from zvcore.errors import ConflictError, CorruptDataError
+from zvcore.errors import CorruptDataError
 from zvcore.exchange.line_positions import count_nowhere, nowhere
 from zvcore.precomputed.draco import has_draco
 from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.mesh_checking import check_fragments, check_numbers, oddities
+from zvcore.precomputed.reading_ahead import ReadingAhead
 from zvcore.precomputed.shard_check import Judge
 from zvcore.precomputed.shard_reader import ShardReader
 from zvcore.precomputed.skeletons import Skeleton, Skeletons
 from zvcore.report import Problem
 
 if TYPE_CHECKING:
+    from typing import Self
+
     import numpy.typing as npt
 
     from zvcore.codecs import CodecChain
@@ -80,6 +83,12 @@ class ManifestJudge(Judge):
         super().__init__(ShardReader(meshes.store, meshes.sharding), threads)
         self.bits = meshes.vertex_quantization_bits
         self.decodes = has_draco()
+        self._fragments = ReadingAhead(meshes.store)
+
+    def alone(self) -> Self:
+        one = super().alone()
+        one._fragments = ReadingAhead(self.reader.store)
+        return one
 
     def look(self, id: int, value: memoryview, file: ShardFile, start: int) -> None:
         manifest = Manifest.from_bytes(value)
@@ -97,8 +106,6 @@ class ManifestJudge(Judge):
     def _check_levels(self, manifest: Manifest, file: ShardFile, begin: int) -> None:
         """Decode the fragments, which lie one level behind the other from `begin` on."""
         ends = np.cumsum([level.sizes.sum(dtype=np.uint64) for level in manifest.levels], dtype=np.uint64).tolist()
-        data = self.reader.store.get(file.data_key, begin, ends[-1], stamp=file.stamp)
-        if data is None or len(data) != ends[-1]:
-            raise ConflictError("the object changed while it was being read", key=file.data_key)
+        data = self._fragments.get(file, begin, ends[-1])
         for lod, (first, last) in enumerate(itertools.pairwise([0, *ends])):
             check_fragments(manifest, lod, bytes(data[first:last]), self.bits)

@@ -20,6 +20,7 @@ from zvcore.report import Problem, Report, What
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Self
 
     import numpy.typing as npt
 
@@ -48,7 +49,7 @@ class Judge:
         # What `look` found odd, until it is reported.
         self.odd: list[Problem] = []
 
-    def alone(self) -> Judge:
+    def alone(self) -> Self:
         """One like this, for a single look at a shard: what others find odd meanwhile is none of its business."""
         one = copy(self)
         one.odd = []
