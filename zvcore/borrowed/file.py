@@ -101,6 +101,7 @@ class _FarAway:
         self._blocks: OrderedDict[int, memoryview] = OrderedDict()
         # Where the last request ended, and how much of it was ahead of what was wanted.
         self._end, self._ahead = -self.BLOCK, self._NEAREST
+        self._fetched = 0
 
     def read(self, at: int, count: int) -> bytes | memoryview:
         if count > self._LONG:
@@ -110,7 +111,8 @@ class _FarAway:
         if missing:
             begin = missing[0] * self.BLOCK
             follows = 0 <= begin - self._end <= self.BLOCK
-            self._ahead = min(2 * self._ahead, self._FURTHEST) if follows else self._NEAREST
+            least = min(max(self._NEAREST, self._fetched // 4 // self.BLOCK * self.BLOCK), self._FURTHEST)
+            self._ahead = max(least, min(2 * self._ahead, self._FURTHEST) if follows else 0)
             self._end = min((missing[-1] + 1) * self.BLOCK + self._ahead, self._size)
             self._keep(begin, self._stored(begin, self._end - begin))
         found = b"".join(map(self._used, wanted))
@@ -130,6 +132,7 @@ class _FarAway:
             self._keep(begin, data)
 
     def _keep(self, begin: int, data: bytes | memoryview) -> None:
+        self._fetched += len(data)
         view = memoryview(data)
         for start in range(0, len(view), self.BLOCK):
             # Copies: of what was fetched for a few bytes the rest is not held.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +36,17 @@ _FORMAT, _TITLE = "hdf5", "HDF5"
 # How deep groups may lie in each other: links may lead in circles.
 _DEEPEST = 64
 
+# Files that h5py reads through a store. What is still open when the process ends, HDF5 closes after Python is gone, and
+# h5py, which wants to tell Python of it, crashes.
+_through_stores: WeakSet[Any] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for file in [*_through_stores]:
+        with suppress(Exception):
+            file.close()
+
 
 def read(store: Store) -> Any:
     """What lies at the root of a file, or at the path in it that the store names."""
@@ -49,7 +63,11 @@ def read(store: Store) -> Any:
 def _opened(store: SingleFileStore) -> Any:
     h5py = library("h5py", "hdf5", _TITLE)
     with reading(store.root, _TITLE):
-        return h5py.File(readable(store), "r")
+        source = readable(store)
+        file = h5py.File(source, "r")
+    if not isinstance(source, str):
+        _through_stores.add(file)
+    return file
 
 
 def _node(file: Any, place: SingleFileStore) -> Node:
@@ -67,7 +85,7 @@ def _node(file: Any, place: SingleFileStore) -> Node:
             if isinstance(here, h5py.Group) and h5py.h5o.get_info(here.id).rc > 1:
                 raise UnsupportedError("a group with several names, which may lie in itself", key=place.root)
         if isinstance(here, h5py.Dataset):
-            return _array(here, place)
+            return _array(file, here, place)
         if not isinstance(here, h5py.Group):
             raise UnsupportedError("neither a group nor a data set", key=place.root, found=type(here).__name__)
         return _group(file, here, place)
@@ -81,12 +99,12 @@ def _group(file: Any, group: Any, place: SingleFileStore) -> BorrowedGroup:
     return BorrowedGroup(_FORMAT, place, members, attributes_of(group), image_of(group), untold=others)
 
 
-def _array(dataset: Any, place: SingleFileStore) -> BorrowedArray:
+def _array(file: Any, dataset: Any, place: SingleFileStore) -> BorrowedArray:
     if dataset.shape is None:
         raise UnsupportedError("a data set without values", key=place.root)
     if dataset.is_virtual or dataset.external:
         raise UnsupportedError("values that lie in other files, which are not read", key=place.root)
-    blocks = DatasetBlocks(dataset, place)
+    blocks = DatasetBlocks(file, dataset, place)
     layout: Layout | None = stored_layout(blocks)
     if layout is None:
         layout = BlockLayout(place.root, blocks, block_shape(blocks.shape, blocks.dtype.itemsize, dataset.chunks))
@@ -102,7 +120,8 @@ class DatasetBlocks:
 
     parallel = False
 
-    def __init__(self, dataset: Any, place: SingleFileStore) -> None:
+    def __init__(self, file: Any, dataset: Any, place: SingleFileStore) -> None:
+        self.file = file  # open as long as its data set is
         self.dataset, self.place, self.name = dataset, place, place.root
         self.shape = tuple(dataset.shape)
         self.dtype: np.dtype[Any] = dataset.dtype
