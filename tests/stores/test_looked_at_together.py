@@ -142,6 +142,26 @@ def test_references_to_chunks_are_made_together(
     assert [value[1:] for value in found.values()] == [value[1:] for value in wanted.values()]
 
 
+@pytest.mark.parametrize("kind", ["shards", "precomputed"])
+def test_shards_that_were_gathered_are_written_together(s3: S3, url: str, together: type[Together], kind: str) -> None:
+    shape: tuple[int, ...] = (16, 16, 16)
+    options: dict[str, Any] = {**KINDS["shards"]}
+    if kind == "precomputed":
+        shape, options = (16, 16, 16, 1), {"format": "precomputed", "chunks": (4, 4, 4), "sharding": SHARDS}
+    array = zvcore.create(url, shape=shape, dtype="u2", storage_options=s3.options, **options)
+    values = np.random.default_rng(1).integers(1, 999, shape).astype("u2")
+    with array.shard_writer() as writer:
+        for first in range(0, 8, 2):
+            counting = together()
+            writer[first : first + 2] = values[first : first + 2]
+        assert kind != "shards" or (counting.enough and writer.flushed == 32)  # of two layers, all at once
+        writer[8:, 1:] = values[8:, 1:]
+        counting = together()
+    assert counting.enough
+    values[8:, :1] = 0
+    assert np.array_equal(array[...], values)
+
+
 def test_progress_is_told_by_one_thread(s3: S3, url: str, tmp_path: Path) -> None:
     zvcore.copy(whole(tmp_path, "zarr3"), url, storage_options=s3.options)
     told: list[tuple[int, int]] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import threading
 import warnings
 from collections import OrderedDict
@@ -13,6 +15,8 @@ import numpy.typing as npt
 from zvcore import transfer
 from zvcore.boxes import box_of, slices, without
 from zvcore.engine.selection import Selection
+from zvcore.stores.request_threads import LIMIT
+from zvcore.transfer.batches import BATCH_BYTES
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -98,10 +102,13 @@ class ShardWriter:
         if values.size == 0:
             return
         spans = [range(start // unit, -(-stop // unit)) for (start, stop), unit in zip(region, self._unit, strict=True)]
-        for place in np.ndindex(*(len(span) for span in spans)):
-            shard = tuple(span[i] for span, i in zip(spans, place, strict=True))
+        places = np.ndindex(*(len(span) for span in spans))
+        shards = (tuple(span[i] for span, i in zip(spans, place, strict=True)) for place in places)
+        while some := [*itertools.islice(shards, self._at_once)]:
             with self._turn:
-                self._put(shard, region, values)
+                for shard in some:
+                    self._put(shard, region, values)
+                self._write([shard for shard in some if self._is_complete(shard)])
 
     def _put(self, shard: tuple[int, ...], region: Box, values: npt.NDArray[Any]) -> None:
         gathered = self._gathered.get(shard)
@@ -111,26 +118,37 @@ class ShardWriter:
         self._gathered.move_to_end(shard)
         part = tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(region, gathered.box, strict=True))
         gathered.put(part, values[slices(part, region)])
-        if not gathered.missing:
-            self._write(shard)
         while self._held > self._memory and self._gathered:
-            self._write(next(iter(self._gathered)))
+            complete = [*filter(self._is_complete, self._gathered)][: self._at_once]
+            self._write(complete or [next(iter(self._gathered))])
+
+    def _is_complete(self, shard: tuple[int, ...]) -> bool:
+        gathered = self._gathered.get(shard)
+        return gathered is not None and not gathered.missing
 
     def flush(self) -> None:
         """Write everything that is kept."""
         with self._turn:
-            while self._gathered:
-                self._write(next(iter(self._gathered)))
+            while some := [*itertools.islice(self._gathered, self._at_once)]:
+                self._write(some)
 
-    def _write(self, shard: tuple[int, ...]) -> None:
-        gathered = self._gathered[shard]
-        array = self._array
+    @property
+    def _at_once(self) -> int:
+        """How many shards are written at once: where that means to wait, several."""
+        store, nbytes = self._array.store, math.prod(self._unit) * self._array.dtype.itemsize
+        return max(1, min(LIMIT, BATCH_BYTES // max(1, nbytes))) if store.parts_ahead() else 1
+
+    def _write(self, shards: list[tuple[int, ...]]) -> None:
         self._failed = True
-        transfer.write_gathered(array.layout, gathered.box, gathered.values, gathered.missing, array._work)
+        self._array.store.each(self._write_one, shards)
         self._failed = False
-        del self._gathered[shard]
-        self._held -= gathered.nbytes
-        self.flushed += 1
+        for shard in shards:
+            self._held -= self._gathered.pop(shard).nbytes
+            self.flushed += 1
+
+    def _write_one(self, shard: tuple[int, ...]) -> None:
+        gathered, array = self._gathered[shard], self._array
+        transfer.write_gathered(array.layout, gathered.box, gathered.values, gathered.missing, array._work)
 
 
 def _region(key: Any, shape: tuple[int, ...]) -> Box:
