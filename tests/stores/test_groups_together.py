@@ -108,3 +108,43 @@ def test_what_was_made_with_one_that_fails_is_removed(s3: S3, url: str, proxy: P
     assert report is None or report.status == "unfinished"
     zvcore.convert(here, url, format="zarr3", storage_options=s3.options)
     assert arrays(zvcore.open(url, storage_options=s3.options)) == arrays(zvcore.open(here))
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_references_to_members_are_made_together(
+    s3: S3, url: str, proxy: Proxy, together: type[Together], tmp_path: Path, kind: str
+) -> None:
+    here = group(tmp_path / "here", kind)
+    zvcore.copy(here, url, storage_options=s3.options)
+    proxy.forget()
+    counting = together()
+    counting.WANTED = 8
+    found = zvcore.references(url, storage_options=s3.options)["refs"]
+    assert counting.enough
+    lists = sum("list-type" in one for one in proxy.seen("GET"))
+    assert lists < 2 * 12  # each array once
+    wanted = zvcore.references(here)["refs"]
+    assert [*found] == [*wanted]
+    assert [value[1:] if isinstance(value, list) else value for value in found.values()] == [
+        value[1:] if isinstance(value, list) else value for value in wanted.values()
+    ]
+
+
+def test_documents_are_added_and_removed_together(
+    s3: S3, url: str, proxy: Proxy, together: type[Together], tmp_path: Path
+) -> None:
+    zvcore.copy(group(tmp_path / "here", "zarr2"), url, storage_options=s3.options)
+    counting = together()
+    assert zvcore.migrate(url, storage_options=s3.options).counts["documents added"] == 14
+    assert counting.enough
+    puts = [one.key for one in proxy.requests if one.method == "PUT" and one.key.endswith("zarr.json")]
+    depths = [key.count("/") for key in puts]
+    assert len(puts) == 14 and depths == sorted(depths, reverse=True)  # what lies outermost comes last
+    assert arrays(zvcore.open(url, format="zarr3", storage_options=s3.options)) == arrays(
+        zvcore.open(tmp_path / "here")
+    )
+    proxy.forget()
+    assert zvcore.migrate(url, undo=True, storage_options=s3.options).counts["documents removed"] == 14
+    assert len(proxy.seen("POST")) == 3
+    store = open_store(url, "r", s3.options)
+    assert not [key for key in store.list() if key.endswith("zarr.json")]

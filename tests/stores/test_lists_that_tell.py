@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from zvcore.errors import NotFoundError
 from zvcore.stores import LocalStore, open_store
 
 if TYPE_CHECKING:
@@ -111,3 +112,9 @@ def test_a_server_that_takes_no_conditions_is_copied_to_all_the_same(
     assert zvcore.copy(tmp_path / "a", url, storage_options=s3.options).ok
     there = open_store(url, "r", s3.options)
     assert [there.get(f"a/{number}") for number in range(60)] == [bytes([number]) for number in range(60)]
+
+
+def test_nothing_gets_no_manifest(s3: S3, url: str) -> None:
+    with pytest.raises(NotFoundError, match="there is nothing here"):
+        zvcore.make_manifest(url, storage_options=s3.options)
+    assert [*open_store(url, "r", s3.options).list()] == []

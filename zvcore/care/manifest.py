@@ -25,7 +25,7 @@ from zvcore.care.refusals import refusal
 from zvcore.care.unfinished import refuse_unfinished
 from zvcore.converting.note import places_above
 from zvcore.engine import default_thread_count, thread_count
-from zvcore.errors import MetadataError, StoreError, UnsupportedError, ZvcoreError
+from zvcore.errors import MetadataError, NotFoundError, StoreError, UnsupportedError, ZvcoreError
 from zvcore.opening import store_at
 from zvcore.progress import shown
 from zvcore.report import What
@@ -136,6 +136,9 @@ def write_manifest(
         if unreadable:
             first, *others = sorted(unreadable, key=lambda error: str(error.key))
             raise _none_without(first, iter(others))
+        if not objects and store.remote:
+            # What is no folder there is only a name, most likely a wrong one.
+            raise NotFoundError("there is nothing here", key=store.root)
         lines.append(_line({"objects": objects, "bytes": size}))
         _append(writer, offset, lines)
     return objects, size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from zvcore import opening
@@ -18,7 +19,7 @@ from zvcore.report import Report
 from zvcore.stores import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from zvcore.array import Array
     from zvcore.converting.drafts import Draft, DraftArray
@@ -120,27 +121,41 @@ def _unlike(store: Store, draft: DraftArray, array: Array) -> str | None:
 
 
 def _add(store: Store, documents: Mapping[str, bytes], report: Report) -> None:
-    for key, document in documents.items():
-        there = store.get(key)
-        if there is not None and not _same(key, bytes(there), document):
+    there = _there(store, documents)
+    for key, found in there.items():
+        if not _same(key, found, documents[key]):
             raise ConflictError("another document is here already", key=f"{store.root}/{key}")
     # What lies outermost comes last: before, nobody sees anything.
-    for key in sorted(documents, key=lambda key: (-key.count("/"), key)):
-        if store.get(key) is None:
-            store.put(key, documents[key])
-            report.count("documents added")
+    for level in reversed(_by_depth(documents.keys() - there.keys())):
+        store.each(lambda key: store.put(key, documents[key]), level)
+        report.count("documents added", len(level))
 
 
 def _remove(store: Store, documents: Mapping[str, bytes], report: Report) -> None:
-    for key in sorted(documents, key=lambda key: (key.count("/"), key)):
-        there = store.get(key)
-        if there is None:
-            continue
-        if _same(key, bytes(there), documents[key]):
-            store.delete(key)
-            report.count("documents removed")
-        else:
-            report.add(key, "it says something else by now, and is left", fatal=True)
+    there = _there(store, documents)
+    for level in _by_depth(there):
+        ours = [key for key in level if _same(key, there[key], documents[key])]
+        store.delete_all(ours)
+        report.count("documents removed", len(ours))
+        for key in level:
+            if key not in ours:
+                report.add(key, "it says something else by now, and is left", fatal=True)
+
+
+def _there(store: Store, documents: Iterable[str]) -> dict[str, bytes]:
+    """Those of these documents that are there already."""
+    keys = sorted(documents)
+    found = zip(keys, store.each(store.get, keys), strict=True)
+    return {key: bytes(data) for key, data in found if data is not None}
+
+
+def _by_depth(keys: Iterable[str]) -> list[list[str]]:
+    """Keys by how many folders they lie in, the outermost first."""
+
+    def depth(key: str) -> int:
+        return key.count("/")
+
+    return [sorted(level) for _, level in itertools.groupby(sorted(keys, key=depth), depth)]
 
 
 def _same(key: str, there: bytes, document: bytes) -> bool:

@@ -7,13 +7,15 @@ import itertools
 import json
 import math
 import os
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 import zvcore.codecs
 from zvcore.array import Array
 from zvcore.boxes import box_of, slices
+from zvcore.care.together import look_together
 from zvcore.converting.reference_losses import not_referred_to, sayable, tell
 from zvcore.converting.reference_tables import write_tables
 from zvcore.converting.skipping import refuse
@@ -39,6 +41,9 @@ _DEEPEST = 64
 _ASKED_AT_ONCE = 1000
 # How many chunks are kept while they are counted, to see whether one is not stored. More are listed twice.
 _MOST_KEPT = 4096
+# What those of an array take, and how many members of groups are opened ahead of the one that is looked at.
+_LOOK_BYTES = 8 << 20
+_AHEAD = 32
 _GROUP = {"zarr_format": 2}
 _REFUSED = (UnsupportedError, PluginError)
 # What an array is called in tables, which hold only groups of arrays.
@@ -113,7 +118,8 @@ def _entries(
     lost: list[Problem] = []
     failed: dict[str, ZvcoreError] = {}
     shown = 0
-    for name, node in _nodes(top, failed):
+    nodes, look = _nodes(top, failed), partial(_looked_at, inline)
+    for name, node, virtual, error in look_together(top.store, nodes, look, _LOOK_BYTES):
         if not isinstance(node, Array):
             yield f"{name}/.zgroup".lstrip("/"), json.dumps(_GROUP)
             attrs, _ = sayable(getattr(node, "attrs", {}))
@@ -121,16 +127,12 @@ def _entries(
             if attrs:
                 yield f"{name}/.zattrs".lstrip("/"), json.dumps(attrs)
             continue
-        try:
+        if error is not None:
             # An array is left out as a whole, and not after half of its chunks.
-            _see_whether_shown(node, inline)
-        except OutOfMemoryError:
-            raise
-        except _REFUSED as error:
             failed[name] = error
             continue
         shown += 1
-        yield from _array(node, name, f"{name}/", inline, sized, lost)
+        yield from _array(node, name, f"{name}/", inline, sized, lost, virtual)
         lost += not_referred_to(name, node)
     if failed and (not skip_unsupported or not shown):
         raise refuse(failed, bool(shown), "shown as Zarr")
@@ -143,9 +145,19 @@ def _entries(
 
 def _nodes(top: Any, failed: dict[str, ZvcoreError]) -> Iterator[tuple[str, Any]]:
     """(path, node) of a group, and of all groups and arrays below it; others, and why, are added to `failed`."""
-    waiting = [("", top)]
+    # Paths, and the group in which each is a member; those that come next are opened with the one that is wanted.
+    waiting: list[tuple[str, Any]] = [("", None)]
+    opened: dict[str, Any] = {"": top}
     while waiting:
-        name, node = waiting.pop()
+        if waiting[-1][0] not in opened:
+            ahead = waiting[: -1 - (_AHEAD if top.store.parts_ahead() else 1) : -1]
+            ahead = [one for one in ahead if one[0] not in opened]
+            opened.update(zip([path for path, _ in ahead], top.store.each(_opened, ahead), strict=True))
+        name, _ = waiting.pop()
+        node = opened.pop(name)
+        if isinstance(node, _REFUSED):
+            failed[name] = node
+            continue
         if name.count("/") >= _DEEPEST:
             raise UnsupportedError("groups nested as deeply as this", key=name, expected=f"at most {_DEEPEST}")
         if not isinstance(node, Node) or (node.kind == "vectors" and not isinstance(node, Array)):
@@ -157,25 +169,55 @@ def _nodes(top: Any, failed: dict[str, ZvcoreError]) -> Iterator[tuple[str, Any]
         yield name, node
         if isinstance(node, Array):
             continue
-        members = node.children()
-        for one in reversed([*members]):
-            path = f"{name}/{one}".lstrip("/")
-            try:
-                waiting.append((path, members[one]))
-            except OutOfMemoryError:
-                raise
-            except _REFUSED as error:
-                failed[path] = error
+        # Of an iterator nobody asks how long it is, which would list a group a second time.
+        members = [*iter(node.children())]
+        waiting.extend((f"{name}/{one}".lstrip("/"), node) for one in reversed(members))
 
 
-def _see_whether_shown(array: Array, inline: bool) -> None:
-    """Raise an UnsupportedError if Zarr cannot express it."""
+def _opened(entry: tuple[str, Any]) -> Any:
+    """A member of a group, or why it cannot be opened."""
+    path, group = entry
+    try:
+        return group.children()[path.rpartition("/")[2]]
+    except OutOfMemoryError:
+        raise
+    except _REFUSED as error:
+        return error
+
+
+class _Looked(NamedTuple):
+    """A node below the top: of an array, how it is shown, with its chunks if they are few; or why it is not."""
+
+    name: str
+    node: Any
+    virtual: Virtual | None = None
+    error: ZvcoreError | None = None
+
+
+def _looked_at(inline: bool, entry: tuple[str, Any]) -> _Looked:
+    name, node = entry
+    if not isinstance(node, Array):
+        return _Looked(name, node)
+    try:
+        return _Looked(name, node, _shown(node, inline))
+    except OutOfMemoryError:
+        raise
+    except _REFUSED as error:
+        return _Looked(name, node, error=error)
+
+
+def _shown(array: Array, inline: bool) -> Virtual | None:
+    """How an array is shown, or an UnsupportedError if Zarr cannot express it; None where it has very many chunks."""
     virtual = get_format(array.format).virtual(array)
     _document(virtual)
     _address(array)
-    for piece in virtual.pieces:
+    left = iter(virtual.pieces)
+    kept = [*itertools.islice(left, _MOST_KEPT + 1)]
+    for piece in itertools.chain(kept, left):
         if piece.unlike and not inline:
             raise _unlike(piece)
+    virtual.pieces = kept
+    return virtual if len(kept) <= _MOST_KEPT else None
 
 
 def _unlike(piece: Piece) -> UnsupportedError:
@@ -186,10 +228,15 @@ def _unlike(piece: Piece) -> UnsupportedError:
 
 
 def _array(
-    array: Array, path: str, below: str, inline: bool, sized: bool, lost: list[Problem]
+    array: Array,
+    path: str,
+    below: str,
+    inline: bool,
+    sized: bool,
+    lost: list[Problem],
+    virtual: Virtual | None = None,
 ) -> Iterator[tuple[str, Any]]:
-    format = get_format(array.format)
-    virtual = format.virtual(array)
+    virtual = virtual or get_format(array.format).virtual(array)
     attrs = _attributes(array, virtual)
     masked = _unmask(array, virtual, attrs)
     if masked is not None and not sized:  # which becomes v3, where no fill value is missing

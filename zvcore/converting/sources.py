@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -164,7 +165,8 @@ def _nodes(source: Any, failed: dict[str, ZvcoreError] | None) -> Iterator[Node]
             if node.attrs or untold or not any(one.startswith(below) for one in taken):
                 yield Folder(path, node.attrs, untold)
         taken |= levels
-        names = list(node.children())
+        # Of an iterator nobody asks how long it is, which would list a group a second time.
+        names = [*iter(node.children())]
         folders, objects = get_format(node.format).exchange().beside(node, names)
         if folders or objects:
             yield Beside(path, node.store, folders, objects)
@@ -198,7 +200,15 @@ def _open_ahead(source: Any, some: Sequence[tuple[str, Any]], opened: dict[str, 
     if store is None or not store.parts_ahead():
         opened[some[0][0]] = opening(some[0])
         return
-    opened.update(zip([path for path, _ in some], store.each(opening, some), strict=True))
+
+    def opening_with_attributes(entry: tuple[str, Any]) -> _Opening:
+        found = opening(entry)
+        # They are kept; whoever asks for them next is told what is wrong with them.
+        with suppress(ZvcoreError):
+            len(getattr(found.node, "attrs", ()))
+        return found
+
+    opened.update(zip([path for path, _ in some], store.each(opening_with_attributes, some), strict=True))
 
 
 def chosen_image(nodes: Sequence[Node], path: str) -> list[Node]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
@@ -20,7 +21,7 @@ def whole_image(node: Any, region: Sequence[Any] | None = None) -> WholeImage:
     format = get_format(node.format)
     image = format.read_image(node)
     if image is None:
-        members = ", ".join(map(str, list(node.children())[:5])) if hasattr(node, "children") else ""
+        members = ", ".join(map(str, [*itertools.islice(node.children(), 5)])) if hasattr(node, "children") else ""
         raise UnsupportedError(
             "this is no image and no array, which a file could hold; name one of its members", key=node.store.root,
             found=members or None,

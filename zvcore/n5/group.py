@@ -107,13 +107,13 @@ class N5Group(WithAttributes, Group):
 
     def walk(self) -> Iterator[tuple[str, Any]]:
         """(path, group or dataset) for everything below this group, in order. Blocks are not looked at."""
-        waiting: list[tuple[str, N5Group, str]] = [("", self, name) for name in reversed(list(self))]
+        waiting: list[tuple[str, N5Group, str]] = [("", self, name) for name in reversed([*iter(self)])]
         while waiting:
             above, group, name = waiting.pop()
             member = group[name]
             yield above + name, member
             if isinstance(member, N5Group):
-                waiting.extend((f"{above}{name}/", member, below) for below in reversed(list(member)))
+                waiting.extend((f"{above}{name}/", member, below) for below in reversed([*iter(member)]))
 
     def tree(self) -> str:
         """What lies below this group, one line each, as text."""
