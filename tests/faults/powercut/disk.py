@@ -164,9 +164,12 @@ class Disk:
         self.pending.append(change)
 
     def _sync(self, node: int) -> None:
+        # With the names, what was written to files that have replaced others comes to the disk, whose sync it ever is.
+        replaced = {change.child: change.step for change in self.pending if change.replacing} if self.ordered else {}
         left = []
         for change in self.pending:
-            if change.node == node or (self.ordered and change.data is None):
+            written_out = change.data is not None and change.step < replaced.get(change.node, -1)
+            if change.node == node or written_out or (self.ordered and change.data is None):
                 self._apply(self.files, self.folders, change, KEPT)
             else:
                 left.append(change)
