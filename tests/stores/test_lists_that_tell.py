@@ -71,6 +71,9 @@ def test_a_copy_asks_for_nothing_that_a_list_tells(s3: S3, url: str, proxy: Prox
     assert copied == 60 and asked < 10
     copied, asked = heads(zvcore.sync(tmp_path / "a", url, **options))
     assert copied == 0 and asked < 10
+    zvcore.copy(tmp_path / "a", url, **options)
+    assert not proxy.seen("PUT")  # the first of them is in the list, too
+    proxy.forget()
     copied, asked = heads(zvcore.copy(url, tmp_path / "b", **options))
     assert copied == 60 and asked < 10
     here.put("a/7", b"of eight")

@@ -400,7 +400,8 @@ class RemoteStore(Store):
         first, last = min(paths), max(paths)
         folder = f"{posixpath.commonpath([posixpath.dirname(first), posixpath.dirname(last)])}/".lstrip("/")
         try:
-            found = self._client.listed_after(first, folder, last, 2 * len(paths) + _OTHERS_LISTED)
+            # After a shorter name, so that the first of them is in the list.
+            found = self._client.listed_after(first[:-1], folder, last, 2 * len(paths) + _OTHERS_LISTED)
         except ZvcoreError:
             return None  # who may not list may read
         return None if found is None else {paths[path]: version for path, version in found.items() if path in paths}
