@@ -324,7 +324,8 @@ class Proxy:
 class Together:
     """Has requests wait for a few others, and tells how many were under way at once."""
 
-    WANTED = 4
+    # Of a server that answers very fast, no more than this is asked at once.
+    WANTED = 3
 
     def __init__(self) -> None:
         self.now = self.most = 0

@@ -30,12 +30,14 @@ def test_the_sizes_of_many_objects_come_from_a_list(s3: S3, url: str, proxy: Pro
     for key, size in sizes.items():
         store.put(key, bytes(size))
     store.put("a/0/empty", b"")
-    store.put("a/0", b"like a folder")
+    wanted = {**sizes, "a/0/empty": 0, "a/none": None}
+    if s3.name != "versitygw":  # which keeps objects as files, in folders
+        store.put("a/0", b"like a folder")
+        wanted["a/0"] = 13
     proxy.forget()
     if not may_list:
         proxy.spoil = lambda request: 403 if "list-type" in request.path else None
-    wanted = [*sizes, "a/0/empty", "a/0", "a/none"]
-    assert store.sizes(wanted) == [*sizes.values(), 0, 13, None]
+    assert store.sizes(wanted) == [*wanted.values()]
     assert (len(proxy.seen("HEAD")) < 10) == may_list
     proxy.forget()
     assert store.sizes(["a/0/1", "a/0/2"]) == [1, 2]
