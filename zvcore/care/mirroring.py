@@ -158,7 +158,7 @@ class _Mirror:
         self._folders: dict[str, bool] = {}
         # Services that encrypt have tags that look like MD5s and are something else.
         self._tells_md5 = True
-        self._creates = self.target.file is None
+        self._creates = self.target.creates and not asked.dry_run
 
     def run(self, *, delete: bool = False) -> Report:
         try:
@@ -228,7 +228,7 @@ class _Mirror:
     def _there(self, keys: Sequence[str]) -> Sequence[_Told]:
         """What is told of objects at the destination. Of those that are most likely not there, writing them tells."""
         listed = None
-        if self._creates and not self._asked.dry_run:
+        if self._creates:
             try:
                 listed = self.target.facts_listed(keys)
             except ZvcoreError:
@@ -257,8 +257,11 @@ class _Mirror:
         if here is None:
             raise NotFoundError("it is gone, or a link to nothing", key=key)
         self._refuse_way_out(to)
-        if there == _UNLISTED and here.size <= _BLOCK and self._creates and (done := self._created(key, to)):
-            return done
+        if there in (None, _UNLISTED) and here.size <= _BLOCK and self._creates:
+            done = self._created(key, to)
+            if done is not None:
+                return done
+            there = _UNTOLD
         if isinstance(there, str):
             there = self.target.facts([to])[0]
         if there is not None and there.size == here.size and self._is_same(key, to, here, there):

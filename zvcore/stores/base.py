@@ -73,6 +73,7 @@ class Store(ABC):
     remote         every call is a request over a network: what can be asked at once should be, and nothing twice
     blind          sizes and stamps cost as much as the object itself, and stamps say nothing
     can_lock       whether `lock` works; without it, read-modify-write goes through `put_if_unchanged`
+    creates        whether `put_if_unchanged` with None is one step, which costs no more than `put`
     supports_patch whether `append` and `patch` work
     fsync          whether every write is durable before it returns
     durability     how files take the place of older ones, see `zvcore.stores.durability`; nothing to other stores
@@ -89,6 +90,7 @@ class Store(ABC):
     remote: bool = False
     blind: bool = False
     can_lock: bool = False
+    creates: bool = False
     supports_patch: bool = False
     fsync: bool = False
     durability: str = "rename"
@@ -190,7 +192,7 @@ class Store(ABC):
         """`facts` of those of these objects that a list names, without a request for each. Others may be there all the
         same, which `put_if_unchanged` finds out in one step.
 
-        None where no list tells, or where that is more than one step.
+        None where no list tells.
         """
         return None
 

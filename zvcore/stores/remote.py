@@ -185,6 +185,10 @@ class RemoteStore(Store):
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
         return side_by_side(function, items, self._shared.helpers())
 
+    @property
+    def creates(self) -> bool:  # type: ignore[override]
+        return self._client.atomic
+
     def parts_ahead(self) -> int:
         return _PARTS_NEAR if self._shared.is_near() else _PARTS_FAR
 
@@ -384,7 +388,7 @@ class RemoteStore(Store):
         return [_facts(found[name]) for name in names]
 
     def facts_listed(self, keys: Iterable[str]) -> dict[str, Facts] | None:
-        found = self._listed([*keys]) if self._client.atomic else None
+        found = self._listed([*keys])
         if found is None:
             return None
         return {key: told for key, version in found.items() if (told := _facts(version)) is not None}
