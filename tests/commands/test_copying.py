@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from http.server import SimpleHTTPRequestHandler
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import zvcore
-from tests.stores.servers import best_server, s3_server
+from tests.stores.servers import best_server, s3_server, web_server
 from zvcore.commands import cli
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.stores import LocalStore, MemoryStore, open_store
+from zvcore.stores.base import UnlistedError
 from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
@@ -277,6 +279,24 @@ def test_large_objects_are_copied_in_blocks(tmp_path: Path) -> None:
     (tmp_path / "s" / "large").write_bytes(data)
     assert zvcore.copy(tmp_path / "s", tmp_path / "d", verify=True).ok
     assert (tmp_path / "d" / "large").read_bytes() == data
+
+
+@pytest.mark.parametrize("function", [zvcore.copy, zvcore.sync])
+def test_a_file_on_a_web_server_that_lists_nothing(function: Any, tmp_path: Path) -> None:
+    (tmp_path / "s" / "folder").mkdir(parents=True)
+    data = os.urandom(10_000)
+    (tmp_path / "s" / "a file.bin").write_bytes(data)
+    (tmp_path / "s" / "page.html").write_bytes(b"<!DOCTYPE html>")
+    with web_server(tmp_path / "s", SimpleHTTPRequestHandler) as url:
+        for name in ("a%20file.bin", "page.html"):
+            assert function(f"{url}/{name}", tmp_path / name, verify=True).counts["objects copied"] == 1
+        assert (tmp_path / "a%20file.bin").read_bytes() == data
+        with pytest.raises(UnlistedError, match=r"no file of this name: .* zvcore convert"):
+            function(f"{url}/nothing", tmp_path / "nothing")
+        # This server gives a page for a folder, which nobody wants to have under the folder's name.
+        with pytest.raises(UnlistedError, match="answers with a page"):
+            function(f"{url}/folder", tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()
 
 
 def test_places_that_make_no_sense(source: Path, tmp_path: Path, capsys) -> None:

@@ -22,6 +22,7 @@ from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotF
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
 from zvcore.signatures import asked_by
+from zvcore.stores.base import UnlistedError
 from zvcore.stores.confined import ConfinedStore, Confinement
 from zvcore.stores.opening import ARCHIVE_ENDINGS, open_beside, open_store
 from zvcore.stores.others import unreadable_objects
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from zvcore.care.mirror_questions import MirrorQuestion
     from zvcore.stores import Store
     from zvcore.stores.base import Facts, Refused, Snapshot
+    from zvcore.stores.single_file import SingleFileStore
 
 __all__ = ["copy", "sync"]
 
@@ -126,12 +128,37 @@ def _source(src: Any, options: Mapping[str, Any] | None, archives_are_files: boo
             if file is not None:
                 return file
     store = open_store(src, "r", options)
-    if _is_url(src) and next(store.list(), None) is None:
-        file = open_beside(src, "r", options)
-        if file is not None and file.exists(str(file.file)):
-            return file
-        raise NotFoundError("there is nothing here", key=src)
-    return store
+    return _listed_or_file(store, src, options) if _is_url(src) else store
+
+
+def _listed_or_file(store: Store, src: str, options: Mapping[str, Any] | None) -> Store:
+    """What lies under an address, or else the one object that it names, which needs no list."""
+    unlisted: UnlistedError | None = None
+    try:
+        if next(store.list(), None) is not None:
+            return store
+    except UnlistedError as error:
+        unlisted = error
+    file = open_beside(src, "r", options)
+    if file is not None and not file.exists(str(file.file)):
+        file = None
+    if unlisted is None or (file is not None and not _is_page(file)):
+        if file is None:
+            raise NotFoundError("there is nothing here", key=src)
+        return file
+    text = (
+        "the web server answers with a page, as for folders"
+        if file is not None
+        else f"{unlisted.message}, and has no file of this name"
+    )
+    raise UnlistedError(f"{text}: copy files one by one, or a dataset with zvcore convert", key=src) from None
+
+
+def _is_page(file: SingleFileStore) -> bool:
+    """Whether a web server that lists nothing answers with a page where no page is asked for."""
+    name = file.file.lower()
+    begin = bytes(file.get(file.file, 0, 32) or b"").lstrip().lower()
+    return begin.startswith((b"<!doctype html", b"<html")) and not name.endswith((".html", ".htm"))
 
 
 def _passing_over(folder: str, error: OSError) -> None:
