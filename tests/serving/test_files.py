@@ -3,7 +3,9 @@
 import errno
 import gzip
 import http.client
+import json
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Sequence
@@ -249,6 +251,30 @@ def test_a_file_that_may_not_be_read_is_not_called_missing(tmp_path: Path, monke
         assert (client.ask("/a/1").status, client.ask("/a/2").status) == (200, 404)
         with pytest.raises(StoreError):
             zvcore.open(f"{client.server.url}a")[...]
+
+
+@pytest.mark.parametrize("how", ["removed", "renamed", "replaced"])
+def test_nothing_is_called_missing_once_the_root_is_gone(tmp_path: Path, how: str) -> None:
+    """Readers that know the array already would take all of it for fill values."""
+    root = tmp_path / "root"
+    zvcore.create(root / "a", format="zarr3", shape=(4, 4), dtype="u1", chunks=(2, 4))[:2] = 7
+    block = "/.zvcore/view/a/-/0/0-4_0-4_0-1"
+    with served(root) as client:
+        assert [client.ask(path).status for path in ("/a/c/0/0", "/a/c/1/0", block)] == [200, 404, 200]
+        array = zvcore.open(f"{client.server.url}a")
+        if how == "removed":
+            shutil.rmtree(root)
+        else:
+            root.rename(tmp_path / "other")
+        if how == "replaced":
+            root.mkdir()
+        answer = client.ask("/a/c/1/0")
+        assert answer.status == 500 and b"removed, renamed or replaced" in answer.body
+        with pytest.raises(StoreError):
+            array[2:]
+        assert client.ask(block).status == 500
+        page = json.loads(client.ask("/.zvcore/datasets.json").body)
+        assert page["datasets"] == [] and "Could not be looked into" in page["incomplete"]
 
 
 def test_links_within_the_root_are_followed(client: Client, shelf: Path) -> None:

@@ -32,6 +32,8 @@ _SHOWN = (b".zarray", b".zgroup", b".zattrs", b".zmetadata")
 _MOST_PARTS = 64
 # The server has no more files to open: that says nothing of the one that is asked for.
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
+# Nor does this: the folder that is served is no longer there.
+_SAYING_NOTHING = (*_TOO_MANY, errno.ESTALE)
 # Any byte but those that control terminals or separate names.
 _NAME = re.compile(rb"[^\x00-\x1f/\\]{0,255}")
 
@@ -121,7 +123,7 @@ class Root(Place):
         except InvalidKeyError:
             return None
         except OSError as error:
-            if error.errno in _TOO_MANY:
+            if error.errno in _SAYING_NOTHING:
                 raise
             return None
         return Seen(stat.S_ISDIR(found.st_mode), (found.st_ino, found.st_size, found.st_mtime_ns))
@@ -147,6 +149,8 @@ class Root(Place):
     def listing(self, names: Sequence[bytes]) -> tuple[list[bytes], list[bytes]]:
         folders: list[bytes] = []
         files: list[bytes] = []
+        if not names:
+            self._folder.refuse_if_gone()
         for entry in self._entries(names):
             (folders if entry.is_dir(follow_symlinks=False) else files).append(os.fsencode(entry.name))
         return folders, files

@@ -103,6 +103,32 @@ class Confinement:
     ) -> T:
         if not all(map(allowed, names)):
             raise InvalidKeyError("this name may not be read here")
+        if not names:
+            self.refuse_if_gone()
+        try:
+            return self._reached(names, allowed, act)
+        except NoFileError:
+            raise
+        except FileNotFoundError:
+            self.refuse_if_gone()
+            raise
+
+    def refuse_if_gone(self) -> None:
+        """Of a folder that is no longer where it was, nothing is known to be missing: that would be values to readers.
+
+        What is open is empty if it was removed, and may lie elsewhere, or below what was mounted over it.
+        """
+        try:
+            if os.path.samestat(os.fstat(self._descriptor), os.stat(self.path)):
+                return
+        except (FileNotFoundError, NotADirectoryError):
+            pass
+        # Without its path: servers tell others of this.
+        raise OSError(errno.ESTALE, "this folder was removed, renamed or replaced since it was opened")
+
+    def _reached(
+        self, names: Sequence[bytes], allowed: Callable[[bytes], bool], act: Callable[[Sequence[bytes]], T]
+    ) -> T:
         try:
             return act(names)
         except OSError as error:
