@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import NotFoundError, ReadOnlyError
+from zvcore.errors import NotFoundError, ReadOnlyError, ZvcoreError
 
 if TYPE_CHECKING:
     from zvcore.format import Node
@@ -56,7 +56,11 @@ class Group(Mapping[str, Any]):
         from zvcore import html
 
         # By their names: a group may have very many members, and opening one may fail.
-        return html.listing(f"zvcore group, {self.format}", {"where": self.store.root}, self)
+        title, rows = f"zvcore group, {self.format}", {"where": self.store.root}
+        try:
+            return html.listing(title, rows, self)
+        except ZvcoreError as error:  # as of web servers that list nothing
+            return html.table(title, {**rows, "members": error})
 
     def __delitem__(self, path: str) -> None:
         """Remove a member with everything below it."""

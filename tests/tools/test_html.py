@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 import zvcore
 from zvcore.report import Report
+from zvcore.stores.base import UnlistedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
 
 HOSTILE = "<script>alert(1)</script>"
+
+
+def test_a_group_that_does_not_tell_its_members_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on most web servers. An error would be all that a notebook shows."""
+    group = zvcore.open(tmp_path / "g", "w", format="zarr3")
+
+    def unlisted(*_: object) -> object:
+        raise UnlistedError("this web server does not list what it has")
+
+    monkeypatch.setattr(type(group.store), "list_dir", unlisted)
+    monkeypatch.setattr(type(group.store), "list", unlisted)
+    assert "does not list" in group._repr_html_()
 
 
 def test_an_array_tells_what_it_is(tmp_path):
