@@ -6,6 +6,7 @@ attributes, so that a program can act on what a person reads.
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 __all__ = [
@@ -30,7 +31,26 @@ __all__ = [
     "UnfitValueError",
     "UnsupportedError",
     "ZvcoreError",
+    "without_credentials",
 ]
+
+# To the last @ in front of the path: passwords may have some, too.
+_CREDENTIALS = re.compile(r"([A-Za-z0-9+.\-]{0,20})://[^/\s]*@")
+# Where what stands before an @ is no secret, but says which place is meant, or is a part of a name.
+_OTHERWISE = ("abfs", "abfss", "wasb", "wasbs", "github", "memory", "file")
+# Where an address is signed, this is what it is worth.
+_QUERY = re.compile(r"""(https?://[^\s?#"'<>]*)\?[^\s"'<>]+""", re.IGNORECASE)
+
+
+def without_credentials(text: str) -> str:
+    """The text without what addresses in it hold for those alone who asked: user names, passwords and signatures."""
+    if "://" not in text:
+        return text
+    return _QUERY.sub(r"\1?...", _CREDENTIALS.sub(_bare, text))
+
+
+def _bare(found: re.Match[str]) -> str:
+    return found[0] if found[1].lower() in _OTHERWISE else f"{found[1]}://"
 
 
 class ZvcoreError(Exception):
@@ -58,15 +78,15 @@ class ZvcoreError(Exception):
         expected: Any = None,
         found: Any = None,
     ) -> None:
-        self.message = message
-        self.key = key
+        message = self.message = without_credentials(message)
+        self.key = _plain(key)
         self.member = member
         self.chunk = chunk
         self.offset = offset
         self.length = length
         self.codec = codec
-        self.expected = expected
-        self.found = found
+        self.expected = _plain(expected)
+        self.found = _plain(found)
         super().__init__(message)
 
     def __str__(self) -> str:
@@ -96,11 +116,15 @@ class ZvcoreError(Exception):
             if name not in self._fields:
                 raise TypeError(f"unknown field {name!r}")
             if getattr(self, name) is None:
-                setattr(self, name, value)
+                setattr(self, name, _plain(value))
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (type(self), self.message, {name: getattr(self, name) for name in self._fields}))
+
+
+def _plain(value: Any) -> Any:
+    return without_credentials(value) if isinstance(value, str) else value
 
 
 def _rebuild(cls: type[ZvcoreError], message: str, fields: dict[str, Any]) -> ZvcoreError:

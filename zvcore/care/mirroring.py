@@ -18,7 +18,14 @@ from zvcore.care.document_order import DocumentOrder
 from zvcore.care.mirror_questions import CopyQuestion, SyncQuestion
 from zvcore.care.refusals import refusal, tell_refused
 from zvcore.engine import thread_count
-from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, ZvcoreError
+from zvcore.errors import (
+    ConflictError,
+    CorruptDataError,
+    InvalidKeyError,
+    NotFoundError,
+    ZvcoreError,
+    without_credentials,
+)
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
 from zvcore.signatures import asked_by
@@ -90,7 +97,7 @@ def _opened(asked: MirrorQuestion) -> tuple[Store, Store]:
     if source.file is not None:
         target: Store | None = open_beside(os.fsdecode(dst), "w", options)
         if target is None:
-            raise ValueError(f"{src} is a file, so the destination must name one, not {dst}")
+            raise ValueError(without_credentials(f"{src} is a file, so the destination must name one, not {dst}"))
     else:
         try:
             target = open_store(dst, "r" if asked.dry_run else "w", options)
@@ -99,9 +106,9 @@ def _opened(asked: MirrorQuestion) -> tuple[Store, Store]:
 
             target = MemoryStore()  # nothing is there yet, and a dry run makes nothing
     if are_same(source, target):
-        raise ValueError(f"{src} and {dst} are the same place")
+        raise ValueError(without_credentials(f"{src} and {dst} are the same place"))
     if source.file is None and overlap(source, target):
-        raise ValueError(f"one of {src} and {dst} lies in the other")
+        raise ValueError(without_credentials(f"one of {src} and {dst} lies in the other"))
     return source, target
 
 

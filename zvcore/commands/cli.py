@@ -264,9 +264,10 @@ def telling(verbose: int) -> Iterator[None]:
 
 def make_printable(record: Any) -> bool:
     """What is logged has names of others in it, too."""
+    from zvcore.errors import without_credentials
     from zvcore.wording import printable
 
-    record.msg, record.args = printable(record.getMessage()), None
+    record.msg, record.args = printable(without_credentials(record.getMessage())), None
     return True
 
 

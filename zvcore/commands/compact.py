@@ -27,6 +27,7 @@ def run(options: argparse.Namespace) -> int:
     from zvcore.care.several import SeveralDatasetsError
     from zvcore.commands import UsageError
     from zvcore.commands.terminal import print_json, put, reading, tell_all_unfinished
+    from zvcore.errors import without_credentials
     from zvcore.wording import human_size
 
     with reading(options.path):
@@ -44,5 +45,6 @@ def run(options: argparse.Namespace) -> int:
             put(f"left alone: {problem}")
     done, saved = report.counts.get("shards rewritten", 0), report.counts.get("bytes saved", 0)
     if not options.quiet:
-        put(f"{options.path}: {done} of {report.counts.get('shards', 0)} shards rewritten, {human_size(saved)} saved")
+        shards = f"{done} of {report.counts.get('shards', 0)} shards rewritten, {human_size(saved)} saved"
+        put(f"{without_credentials(options.path)}: {shards}")
     return status

@@ -33,6 +33,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.commands.terminal import print_json, put, reading
+    from zvcore.errors import without_credentials
 
     with reading(options.path):
         report = zvcore.migrate(options.path, format=options.format, undo=options.undo)
@@ -43,5 +44,5 @@ def run(options: argparse.Namespace) -> int:
         put(one)
     if not options.quiet:
         what = "removed" if options.undo else "added"
-        put(f"{options.path}: {report.counts.get(f'documents {what}', 0)} documents {what}")
+        put(f"{without_credentials(options.path)}: {report.counts.get(f'documents {what}', 0)} documents {what}")
     return 0 if report.ok else 1

@@ -73,8 +73,8 @@ def serve(options: argparse.Namespace) -> None:
 
     from zvcore.commands import UsageError
     from zvcore.commands.terminal import flush, put, reading, say
+    from zvcore.errors import without_credentials
     from zvcore.serving import make_server
-    from zvcore.stores.fenced import without_credentials
 
     def log(line: str) -> None:
         if options.verbose:

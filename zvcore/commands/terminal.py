@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 from urllib.parse import unquote
 
+from zvcore.errors import without_credentials
 from zvcore.wording import printable
 
 if TYPE_CHECKING:
@@ -41,13 +42,15 @@ __all__ = [
 def put(*lines: Any, words: bool = False) -> None:
     """Print lines: of the answer, or `words` about it. All that commands print comes by here.
 
-    Names, keys and errors in them are anybody's: they neither speak to the terminal nor begin lines.
+    Names, keys and errors in them are anybody's: they neither speak to the terminal nor begin lines. Words may end up
+    in logs, where no password belongs.
     """
     stream = sys.stderr if words else sys.stdout
     if stream is None:  # `2>&-`, where `print` would take stdout
         return
     for line in lines:
-        print(_spelled(printable(str(line)), stream), file=stream, flush=words)
+        text = without_credentials(str(line)) if words else str(line)
+        print(_spelled(printable(text), stream), file=stream, flush=words)
 
 
 def _spelled(text: str, stream: TextIO) -> str:
@@ -172,7 +175,7 @@ def _error_of(plan: Callable[[bool], Any], with_options: bool) -> tuple[type[Exc
 
 def _names(key: str | None, path: str) -> bool:
     """Whether what an error is about is the path itself, which stores know by its full name."""
-    if not key or key == path:
+    if not key or key == without_credentials(path):
         return bool(key)
     if path.lower().startswith("file:///"):
         path = unquote(path[len("file://") :])

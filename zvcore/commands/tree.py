@@ -24,6 +24,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     from zvcore.commands.terminal import can_print, is_incomplete, print_json, put, reading
+    from zvcore.errors import without_credentials
 
     with reading(options.path):
         found = inspected(options.path)
@@ -31,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(found)
         return int(is_incomplete(found))
     signs = ("├── ", "└── ", "│   ") if can_print("├└│") else ("|-- ", "`-- ", "|   ")
-    put(f"{options.path}  {summary(found)}")
+    put(f"{without_credentials(options.path)}  {summary(found)}")
     for line in drawn(found, "", signs):
         put(line)
     return int(is_incomplete(found))

@@ -92,6 +92,7 @@ def print_report(options: argparse.Namespace, path: str, report: Any) -> None:
     """Problems are the data; that there are none is reported too, unless `--quiet`."""
     from zvcore.commands.cli import in_options
     from zvcore.commands.terminal import put
+    from zvcore.errors import without_credentials
 
     first = report.first(options.limit or None)
     for problem in first:
@@ -106,4 +107,4 @@ def print_report(options: argparse.Namespace, path: str, report: Any) -> None:
             put(f"{name}: {said}")
         verdict = report.verdict if report.ok else f"{report.verdict}: {wrong} problem{'s' * (wrong != 1)}"
         also = f", {odd} {'oddity' if odd == 1 else 'oddities'}" if odd else ""
-        put(f"{path}: {verdict}{also} ({counts or 'nothing looked at'})")
+        put(f"{without_credentials(path)}: {verdict}{also} ({counts or 'nothing looked at'})")

@@ -17,10 +17,16 @@ from zvcore.converting.overlapping import refuse_overlap
 from zvcore.converting.planning import Request, arrays_of, draft_conversion
 from zvcore.converting.skipping import convertible, refuse
 from zvcore.converting.sources import Leaf, Pyramid, chosen_image, collect
-from zvcore.errors import ConflictError, OutOfMemoryError, PluginError, UnsupportedError, ZvcoreError
+from zvcore.errors import (
+    ConflictError,
+    OutOfMemoryError,
+    PluginError,
+    UnsupportedError,
+    ZvcoreError,
+    without_credentials,
+)
 from zvcore.format import get_format
 from zvcore.report import What
-from zvcore.stores.fenced import without_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

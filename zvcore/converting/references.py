@@ -244,6 +244,9 @@ def _array(
     yield f"{below}.zarray", json.dumps(_document(virtual))
     yield f"{below}.zattrs", json.dumps(attrs)
     root = _address(array)
+    if _holder(array).address != _holder(array).root:
+        what = "the address is named without its user name and password: who reads the references gives them anew"
+        lost.append(Problem(path, what, fatal=False))
     for piece in _sized(array, virtual.pieces) if sized else virtual.pieces:
         place = [piece.place[axis] for axis in virtual.axes or range(len(piece.place))]
         key = below + (".".join(map(str, place)) or "0")

@@ -78,4 +78,4 @@ def _given(store: Store, volume: Volume | None, member: str, options: Mapping[st
 
 
 def _writable(volume: Volume, options: Mapping[str, Any] | None) -> Store:
-    return open_store(volume.store.root, "r+", options) if volume.store.read_only else volume.store
+    return open_store(volume.store.address, "r+", options) if volume.store.read_only else volume.store

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore.errors import without_credentials
 from zvcore.forging.destination import source_and_destination
 from zvcore.forging.forge import Forge
 from zvcore.forging.grid import Grid
@@ -20,7 +21,6 @@ from zvcore.forging.skeleton_craft import TEASAR, SkeletonCraft
 from zvcore.precomputed.ids import as_ids
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.signatures import asked_by
-from zvcore.stores.fenced import without_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

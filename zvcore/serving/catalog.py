@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zvcore.converting.note import KEY, unfinished_at
-from zvcore.errors import UnsupportedError, ZvcoreError
+from zvcore.errors import UnsupportedError, ZvcoreError, without_credentials
 from zvcore.format import formats
 from zvcore.format import marks as documents_of
 from zvcore.opening import detect, open_silently, unreadable
 from zvcore.pictures.preview import image_of
 from zvcore.serving.paths import is_shown, may_be_asked_for, told
 from zvcore.stores import open_store
-from zvcore.stores.fenced import without_credentials
 from zvcore.stores.opening import ARCHIVE_ENDINGS
 from zvcore.stores.single_file import SingleFileStore
 from zvcore.wording import kind_of, printable

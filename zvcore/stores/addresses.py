@@ -5,14 +5,15 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+from base64 import b64encode
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies
 
-from zvcore.errors import InvalidKeyError, UnsupportedError
+from zvcore.errors import InvalidKeyError, UnsupportedError, without_credentials
 from zvcore.stores.aws import with_aws_settings
 from zvcore.stores.files import encode_key
 from zvcore.stores.opening import check_options, is_chained
@@ -61,7 +62,7 @@ class ObstoreMaker:
 
     kind: str
     root: str
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self, writing: bool, *, packed: bool = False, **more: Any) -> Any:
         import obstore.store
@@ -111,13 +112,13 @@ def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) 
     kind = _KINDS[scheme]
     parts = urlsplit(url)
     if not parts.netloc:
-        raise ValueError(f"{url} names no {'host' if kind == 'HTTPStore' else 'bucket'}")
+        raise ValueError(f"{without_credentials(url)} names no {'host' if kind == 'HTTPStore' else 'bucket'}")
     if kind == "HTTPStore":
         if mode != "r":
             raise UnsupportedError("web servers are only read", key=url)
         if parts.query or parts.fragment:
             raise UnsupportedError("an address with ? or # names no folder of objects", key=url)
-        root, path = f"{scheme}://{parts.netloc}", unquote(parts.path)
+        root, path = f"{scheme}://{parts.netloc.rpartition('@')[2]}", unquote(parts.path)
         options.setdefault("allow_http", scheme == "http")
     else:
         # Not what urlsplit makes of it: names of objects may hold ? and #.
@@ -138,6 +139,8 @@ def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) 
         options.setdefault("allow_http", True)
     connection = dict(options.pop("client_options", {}))
     connection |= {name: options.pop(name) for name in [*options] if name in _CONNECTION}
+    if kind == "HTTPStore" and "@" in parts.netloc:
+        connection["default_headers"] = {**_named(parts), **dict(connection.get("default_headers") or {})}
     if endpoint.startswith("http://") and not connection.get("allow_http"):
         raise ValueError(
             f"{endpoint} is not encrypted; if this is intended, pass allow_http=True in storage_options "
@@ -152,8 +155,17 @@ def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) 
         is_http = kind == "HTTPStore"
         client = UnsignedFirst(maker, signs=signs) if nobody else ObstoreClient(maker, is_http=is_http, signs=signs)
     except Exception as error:
-        raise ValueError(f"{url} cannot be opened with these storage_options: {error}") from error
-    return RemoteStore(client, url, prefix, place=(kind, root, endpoint), read_only=mode == "r")
+        text = f"{url} cannot be opened with these storage_options: {error}"
+        raise ValueError(without_credentials(text)) from error
+    # What one user may see another may not.
+    place = f"{scheme}://{parts.netloc}" if kind == "HTTPStore" else root
+    return RemoteStore(client, url, prefix, place=(kind, place, endpoint), read_only=mode == "r")
+
+
+def _named(address: SplitResult) -> dict[str, str]:
+    """The header for the user name and password in an address, which obstore leaves out."""
+    text = f"{unquote(address.username or '')}:{unquote(address.password or '')}"
+    return {"Authorization": f"Basic {b64encode(text.encode()).decode()}"}
 
 
 def _plain(kind: str, settings: dict[str, Any], connection: dict[str, Any]) -> bool:

@@ -96,6 +96,11 @@ class Store(ABC):
     durability: str = "rename"
     chunk_cache: ChunkCache | None = None
 
+    @property
+    def address(self) -> str:
+        """What it can be opened by again: `root`, with the password, if there is one in it."""
+        return self.root
+
     # --- reading
 
     @abstractmethod

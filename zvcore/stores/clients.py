@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zvcore.errors import StoreError, ZvcoreError
-from zvcore.stores.fenced import without_credentials
+from zvcore.errors import StoreError, ZvcoreError, without_credentials
 from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,20 +16,13 @@ if TYPE_CHECKING:
 
     from zvcore.stores.base import Facts, Snapshot, Stamp, Store
 
-__all__ = ["FencedStore", "without_credentials"]
+__all__ = ["FencedStore"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 # How many objects are fetched ahead of a caller that takes one after the other.
 _OBJECTS_AHEAD = 32
-# To the last @ in front of the path: passwords may have some, too.
-_CREDENTIALS = re.compile(r"://[^/\s]*@")
-
-
-def without_credentials(text: str) -> str:
-    """The text without the user names and passwords that addresses in it may hold."""
-    return _CREDENTIALS.sub("://", text)
 
 
 class FencedStore(ReadOnlyStore):
@@ -45,7 +37,7 @@ class FencedStore(ReadOnlyStore):
         self._store = store
         self._allowed = allowed
         self.largest = largest
-        self.root = without_credentials(store.root)
+        self.root = store.root
         self.of_files, self.remote, self.blind = store.of_files, store.remote, store.blind
 
     def _check(self, key: str) -> None:

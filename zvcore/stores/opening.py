@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import unquote
 
-from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.errors import NotFoundError, UnsupportedError, without_credentials
 from zvcore.plugins import Plugins
 from zvcore.stores.base import Store
 from zvcore.stores.local import LocalStore
@@ -165,7 +165,7 @@ def takes_options(path: str | os.PathLike[str]) -> bool:
 
 def check_options(url: str, options: Iterable[str], known: Iterable[str] = ()) -> None:
     """Refuse options that an opener does not know."""
-    names = sorted(known)
+    names, url = sorted(known), without_credentials(url)
     unknown = ", ".join(repr(name) for name in options if name not in names)
     if unknown and names:
         raise ValueError(f"{url} takes the storage_options {', '.join(names)}, not {unknown}")

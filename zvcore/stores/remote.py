@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from zvcore.errors import CorruptDataError, InvalidKeyError, UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, InvalidKeyError, UnsupportedError, ZvcoreError, without_credentials
 from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.base import Facts, Snapshot, Stamp, Store, as_parts, check_span, prefix_path
 from zvcore.stores.clients import ChangedError, Version
@@ -160,7 +160,7 @@ class _Span(NamedTuple):
 
 
 class RemoteStore(Store):
-    """Objects whose paths begin with `prefix` in the place that `client` speaks to; `root` is the address for messages.
+    """Objects whose paths begin with `prefix` in the place that `client` speaks to; `root` is their address.
 
     Writers that change an object at the same time notice each other by conditions that the server checks. Objects that
     were replaced while they are read are noticed by their entity tags.
@@ -172,11 +172,12 @@ class RemoteStore(Store):
         self._shared = _Shared(client, root if place is None else place)
         self._client = client
         self._prefix = f"{prefix.rstrip('/')}/" if prefix.strip("/") else ""
-        self.root = root.rstrip("/")
+        self._address = root.rstrip("/")
+        self.root = without_credentials(self._address)
         self.read_only = read_only
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self._client, self.root, self._prefix, self._shared.place, self.read_only))
+        return (_rebuild, (self._client, self._address, self._prefix, self._shared.place, self.read_only))
 
     def _path(self, key: str) -> str:
         encode_key(key)
@@ -553,17 +554,21 @@ class RemoteStore(Store):
 
     # --- the store itself
 
+    @property
+    def address(self) -> str:
+        return self._address
+
     def object_id(self, key: str) -> Hashable:
         return (self._shared.place, self._path(key))
 
     def child(self, prefix: str) -> RemoteStore:
         prefix = prefix_path(prefix)
-        return self._view(self._folder(prefix), f"{self.root}/{prefix}" if prefix else self.root)
+        return self._view(self._folder(prefix), f"{self._address}/{prefix}" if prefix else self._address)
 
     def above(self) -> Iterator[RemoteStore]:
         """The nearest ones: to ask in each takes a request."""
         folders = self._prefix.rstrip("/").split("/") if self._prefix else []
-        root = self.root.rstrip("/")
+        root = self._address.rstrip("/")
         for depth in range(1, min(len(folders), _MOST_ABOVE) + 1):
             kept = "".join(f"{folder}/" for folder in folders[:-depth])
             yield self._view(kept, root.rsplit("/", depth)[0])
@@ -575,7 +580,8 @@ class RemoteStore(Store):
         view._prefix = prefix
         view.read_only = self.read_only
         view.largest = self.largest
-        view.root = root
+        view._address = root
+        view.root = without_credentials(root)
         return view
 
 
