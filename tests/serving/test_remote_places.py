@@ -314,7 +314,7 @@ def test_the_command_serves_a_bucket_with_the_options_of_the_command_line(
 
 
 def test_passwords_in_addresses_are_not_shown() -> None:
-    from zvcore.stores.fenced import without_credentials
+    from zvcore.errors import without_credentials
 
     assert without_credentials("http://me:secret@host/a: no") == "http://host/a: no"
     assert without_credentials("http://me:p@ss@host/a@b: no") == "http://host/a@b: no"
