@@ -14,7 +14,7 @@ from zvcore.errors import MetadataError, NotFoundError, UnfinishedConversionWarn
 from zvcore.format import Format, formats, get_format, marks
 from zvcore.logs import Log
 from zvcore.stores import Store
-from zvcore.stores.opening import ARCHIVE_ENDINGS, open_beside, open_matching, open_store
+from zvcore.stores.opening import ARCHIVE_ENDINGS, above_in_chain, open_beside, open_matching, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence, Set
@@ -74,7 +74,7 @@ def store_at(
         return found
     asked = formats().values() if format is None else [get_format(format)]
     text, inside = _file_and_inside(text, asked)
-    name = text.rpartition("/")[2].lower()
+    name = (above_in_chain(text) or text.rpartition("/"))[-1].lower()
     suffixes = tuple(suffix for one in asked for suffix in one.suffixes)
     # Of formats that have files and folders, what is not called like a file is a folder.
     folders = format is not None and bool(get_format(format).marks)

@@ -397,3 +397,41 @@ def test_vectors_and_conversions_between_stores(s3_process: S3, tmp_path: Path) 
     zvcore.convert(root.child("n5"), root.child("again"), format="zarr3", shards=(32, 32, 32), chunks=(16, 16, 16))
     assert np.array_equal(np.asarray(zvcore.open(root.child("again"))[...]), DATA)
     assert zvcore.verify(root.child("again")).ok
+
+
+def test_single_files_in_chains_of_addresses(tmp_path: Path) -> None:
+    """Where the path ends differs: of an archive, the first address has it."""
+    values = np.arange(6)
+    np.save(tmp_path / "a.npy", values)
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for name in ("a.npy", "sub/a.npy"):
+            archive.write(tmp_path / "a.npy", name)
+    here = tmp_path.as_uri()
+    inner = f"zip://sub/a.npy::{here}/x.zip"
+    for number, url in enumerate(
+        (f"simplecache::{here}/a.npy", f"zip://a.npy::{here}/x.zip", inner, f"filecache::{inner}")
+    ):
+        assert (zvcore.open(url)[...] == values).all()
+        assert zvcore.verify(url).ok
+        assert zvcore.copy(url, tmp_path / f"{number}.npy").counts["objects copied"] == 1
+    for url in (f"zip://sub/b.npy::{here}/x.zip", f"zip://::{here}/y.zip", f"zip://a.npy::{here}/y.zip"):
+        for function in (zvcore.open, zvcore.verify, lambda url: zvcore.copy(url, tmp_path / "copy")):
+            with pytest.raises(NotFoundError):
+                function(url)
+
+
+def test_two_colons_in_a_path_are_part_of_a_name(tmp_path: Path) -> None:
+    for path in ("a::b", "zip::x.npy", "x::y.zip/c::d", "x.zip/c::d"):
+        if path.endswith(".npy"):
+            zvcore.convert(np.arange(6), tmp_path / path)
+        else:
+            zvcore.create(tmp_path / path, format="zarr3", data=np.arange(6), chunks=(4,))
+        assert zvcore.open(tmp_path / path)[5] == 5
+        assert zvcore.open(f"{tmp_path}/{path}")[5] == 5
+
+
+@pytest.mark.parametrize("url", ["nonsense://x/y", "nonsense::file:///x", "zip://"])
+def test_what_cannot_be_opened_is_not_damaged(url: str) -> None:
+    report = zvcore.verify(url)
+    assert report.status == "unsupported"
+    assert [problem.damage for problem in report.problems] == [False]

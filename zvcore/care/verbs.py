@@ -35,7 +35,7 @@ from zvcore.progress import shown
 from zvcore.report import MOST_KEPT, Problem, Report, What, keeping
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.key_selection import keys_of
-from zvcore.stores.opening import shared_options
+from zvcore.stores.opening import open_store, shared_options
 from zvcore.stores.others import unreadable_objects
 
 if TYPE_CHECKING:
@@ -171,6 +171,17 @@ def _is_file(path: Path) -> bool:
     return isinstance(path, str | os.PathLike) and os.path.isfile(os.path.abspath(path))
 
 
+def _can_be_opened(path: Path, storage_options: Mapping[str, Any] | None) -> bool:
+    """Whether there is a place at all, whatever lies in it."""
+    try:
+        open_store(path, "r", storage_options)
+    except UnsupportedError:
+        return False
+    except (ZvcoreError, ValueError, OSError):
+        pass  # nothing to do with what can be read at all
+    return True
+
+
 def _verify_without_document(
     path: Path,
     error: MetadataError | UnsupportedError,
@@ -185,8 +196,10 @@ def _verify_without_document(
     # A conversion that has not ended may not have come to writing one.
     elif unfinished is None or isinstance(error, MetadataError):
         problem = Problem.of(error)
-        # A file of no known format may be sound all the same; where a folder's document should be, there is none.
-        if not (isinstance(error, UnsupportedError) and _is_file(path)):
+        # A file of no known format may be sound all the same, and so may what nothing that is installed opens; where a
+        # folder's document should be, there is none.
+        untold = _is_file(path) or not _can_be_opened(path, storage_options)
+        if not (isinstance(error, UnsupportedError) and untold):
             problem = replace(problem, status="damaged", kind=What.DOCUMENT)
         report.tell(replace(problem, where=problem.where.removeprefix(f"{root_of(path)}/")))
         if isinstance(path, str | os.PathLike):

@@ -15,7 +15,7 @@ from zvcore.converting.part_notes import waiting_for
 from zvcore.converting.spans import checked_spans, checked_units
 from zvcore.errors import InvalidKeyError, MetadataError, ZvcoreError
 from zvcore.stores import Store, open_store
-from zvcore.stores.opening import archive_in
+from zvcore.stores.opening import above_in_chain, archive_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -191,12 +191,23 @@ def _is_plain(place: str) -> bool:
 
 def places_above(here: str) -> Iterator[tuple[str, str]]:
     """(a folder above an absolute path or URL, what the path is called in it), the nearest first."""
+    if above_in_chain(here) is not None:
+        yield from _places_above_in_chain(here)
+        return
     parts = here.rstrip("/").split("/")
     for depth in range(1, min(_DEPTH, len(parts) - 1)):
         above = "/".join(parts[:-depth])
         if above.endswith((":/", "://")) or not above:
             return
         yield above, "/".join(parts[-depth:])
+
+
+def _places_above_in_chain(here: str) -> Iterator[tuple[str, str]]:
+    names: list[str] = []
+    while len(names) < _DEPTH and (chained := above_in_chain(here)) is not None and chained[1]:
+        here, name = chained
+        names.insert(0, name)
+        yield here, "/".join(names)
 
 
 def _understood(place: str, document: Mapping[str, Any], parts: str | None) -> UnfinishedConversion:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
 from urllib.request import getproxies
 
-from zvcore.errors import InvalidKeyError, UnsupportedError, without_credentials
+from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError, without_credentials
 from zvcore.stores.aws import with_aws_settings
 from zvcore.stores.files import encode_key
 from zvcore.stores.opening import check_options, is_chained
@@ -254,6 +254,8 @@ def _through_fsspec(url: str, scheme: str, mode: str, options: dict[str, Any]) -
         raise UnsupportedError("web servers are only read", key=url)
     try:
         filesystem, path = filesystem_of(url, options)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"there is nothing here: {error}", key=url) from error
     except (ImportError, ValueError, TypeError, OSError) as error:
         raise UnsupportedError(f"fsspec does not open this address: {error}", key=url) from error
     prefix = path.rstrip("/")

@@ -37,6 +37,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)(://|::(?=.*://))", re.DOTALL)
 _IPV6_HOST = re.compile(r"://(?:[^/]*@)?\[[^\]/]*\]")
 _OTHERS = "fsspec"
 _ZIP = "zip"
+_WITHOUT_HOST = (_ZIP, "tar", "libarchive", "dir")
 # x.zip, x.zip/inside, and with the words of URL pipelines x.zip|zip:inside
 ARCHIVE_ENDINGS = (".zip", ".ozx")
 _ARCHIVE = re.compile(r"(.*?[^/]\.(?:zip|ozx))(?:\|zip:/*|/|$)(.*)", re.IGNORECASE | re.DOTALL)
@@ -101,8 +102,8 @@ def usual_options(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 def is_chained(address: str) -> bool:
-    """Whether this is several addresses, which fsspec takes apart."""
-    return "::" in _IPV6_HOST.sub("://", address)
+    """Whether this is several addresses, which fsspec takes apart. Of a path, two colons are part of a name."""
+    return "://" in address and "::" in _IPV6_HOST.sub("://", address)
 
 
 def archive_in(address: str) -> tuple[str, str] | None:
@@ -114,13 +115,32 @@ def archive_in(address: str) -> tuple[str, str] | None:
     return found[1], found[2].strip("/")
 
 
+def above_in_chain(path: str) -> tuple[str, str] | None:
+    """(the address of the folder, the name in it) of what a chain of addresses leads to; None for other paths.
+
+    The first one in it that has a path says where that is: zip://folder/name::s3://bucket/data.zip
+    """
+    if not is_chained(path) or _URL.match(path) is None:
+        return None
+    links = path.split("::")
+    place = next(place for place, link in enumerate(links) if "://" in link)
+    scheme, _, way = links[place].partition("://")
+    above, slash, name = way.rpartition("/")
+    links[place] = f"{scheme}://{above or slash}"
+    # Of others, what stands first names a host or a bucket.
+    return "::".join(links), name if above or slash or scheme.lower() in _WITHOUT_HOST else ""
+
+
 def open_beside(path: str, mode: str = "r", storage_options: Options = None) -> SingleFileStore | None:
     """The store over one file, through that of the folder around it; None where a path names no file in a folder."""
     url = _URL.match(path)
     above, slash, name = path.rpartition("/")
-    if url is not None:
+    chained = above_in_chain(path)
+    if chained is not None:
+        above, name = chained
+    elif url is not None:
         rooted = above.partition("://")[2] or above.lower().startswith("file:///")
-        if url[2] == "::" or not rooted:
+        if not rooted:
             return None
         if url[1].lower() in ("file", "http", "https"):
             name = unquote(name)
