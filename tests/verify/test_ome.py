@@ -69,7 +69,7 @@ def test_what_measures_wrongly_is_reported(tmp_path: Path, format: str, changes:
     [
         ({"datasets": [scaled("0", 1, 1, 1), scaled("gone", 1, 2, 2)]}, "names the level 'gone', which is not there"),
         ({"datasets": [{"path": ""}]}, "dataset without a path"),
-        ({"datasets": [scaled("0", 1, 1)]}, "scale has a number for each axis"),
+        ({"datasets": [scaled("0", 1, 1)]}, "scale has a positive number for each axis"),
         ({"axes": AXES[1:], "datasets": [scaled("0", 1, 1)]}, "level '0' has 3 axes, and the image is said to have 2"),
     ],
 )

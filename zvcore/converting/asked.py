@@ -14,7 +14,7 @@ from zvcore.converting.sources import Leaf, Node, Pyramid
 from zvcore.errors import UnsupportedError
 from zvcore.format import get_format
 from zvcore.images import Level, default_names
-from zvcore.images.axes import is_spatial
+from zvcore.images.axes import is_spatial, refuse_beyond_floats
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -143,6 +143,7 @@ class Asked:
         fine, coarse = finest.array.shape[::turn], level.array.shape[::turn]
         for size, place in zip(given, places, strict=True):
             factor = max(1, round(fine[place] / max(1, coarse[place])))
+            refuse_beyond_floats(size * factor)
             unit = self.unit if place in spatial or len(spatial) == 0 else axes[place].unit
             axes[place] = replace(
                 axes[place], name=names[place], scale=size * factor, unit=unit or axes[place].unit,

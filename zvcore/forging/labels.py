@@ -14,10 +14,12 @@ from zvcore.converting.sources import Leaf, Pyramid, chosen_image, collect
 from zvcore.converting.view import View, make_view, parse_region
 from zvcore.errors import UnsupportedError
 from zvcore.format import get_format
-from zvcore.images.axes import nanometers, plain
+from zvcore.images.axes import nanometers, plain, refuse_beyond_floats
 from zvcore.precomputed.meshes import Meshes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from zvcore.boxes import Box
@@ -84,7 +86,19 @@ def labels_of(source: Any, level: int = 0, image: str | None = None, voxel_size:
         # Offsets are those of the centres of voxels, where one of the finest level at 0 begins at 0.
         resolution.append(plain(size * nanometers(axis.unit)))
         corner.append(plain((axis.offset - (size - base) / 2) * nanometers(axis.unit), resolution[-1]))
+    _refuse_beyond_vertices(resolution, corner)
     return Labels(view, (resolution[0], resolution[1], resolution[2]), (corner[0], corner[1], corner[2]))
+
+
+def _refuse_beyond_vertices(resolution: Sequence[float], corner: Sequence[float]) -> None:
+    """Vertices are float32, of which less than nothing is left of what is very small."""
+    refuse_beyond_floats(*resolution, *corner)
+    least, most = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+    if min(resolution) < least or max(*resolution, *map(abs, corner)) > most:
+        raise UnsupportedError(
+            "sizes or places of voxels that vertices cannot have, in nanometers", expected=f"{least:.0e} to {most:.0e}",
+            found=[*resolution, *corner],
+        )  # fmt: skip
 
 
 def _view(level: Level) -> View:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from zvcore.documents.values import is_number, whole_if_possible
+from zvcore.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,7 @@ __all__ = [
     "nanometers",
     "numbers",
     "plain",
+    "refuse_beyond_floats",
     "short_unit",
     "size_of",
     "texts",
@@ -152,8 +154,19 @@ def coarser(axes: Axes, factors: Sequence[int]) -> Axes:
     found = []
     for axis, factor in zip(axes, factors, strict=True):
         size = 1.0 if axis.scale is None else axis.scale
-        found.append(replace(axis, scale=size * factor, offset=axis.offset + (factor - 1) / 2 * size))
+        larger, offset = size * factor, axis.offset + (factor - 1) / 2 * size
+        refuse_beyond_floats(larger, offset)
+        found.append(replace(axis, scale=larger, offset=offset))
     return tuple(found)
+
+
+def refuse_beyond_floats(*numbers: float) -> None:
+    """Of sizes that documents may have, larger ones and those in other units may be infinite, and of places with them
+    nothing is left.
+    """
+    for number in numbers:
+        if not math.isfinite(number):
+            raise UnsupportedError("sizes or places of voxels beyond what a float can hold", found=number)
 
 
 def default_names(rank: int) -> tuple[str, ...]:

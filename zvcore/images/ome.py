@@ -186,7 +186,8 @@ def read_set(members: Mapping[str, Any], where: str) -> OmeSet | None:
             Axis(axis.name, axis.unit, a * b, c * a + d, axis.type)
             for axis, a, b, c, d in zip(named, around[0], scale, offset, around[1], strict=True)
         )
-        if not all(is_number(axis.scale) and is_number(axis.offset) for axis in here):
+        # Products of sizes that are numbers may be none, and of very small ones nothing is left.
+        if not all(is_number(axis.scale) and axis.scale > 0 and is_number(axis.offset) for axis in here):
             raise MetadataError("the transformations lead beyond what a float can hold", key=where, found=path)
         axes.append(here)
     name, method, rest = read_about(entry)
@@ -256,8 +257,9 @@ def _transforms(given: Any, rank: int, where: str) -> tuple[list[float], list[fl
             or (kind == "scale" and any(n <= 0 for n in numbers))
         ):
             raise MetadataError(
-                f"{kind} has a number for each axis", key=where, expected=rank, found=repr(numbers)[:80]
-            )
+                f"{kind} has a {'positive ' if kind == 'scale' else ''}number for each axis", key=where, expected=rank,
+                found=repr(numbers)[:80],
+            )  # fmt: skip
         if kind == "scale":
             scale = [a * b for a, b in zip(scale, numbers, strict=True)]
             offset = [a * b for a, b in zip(offset, numbers, strict=True)]

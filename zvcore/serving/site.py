@@ -264,6 +264,7 @@ class Site:
         if isinstance(view, VoxelView):
             try:
                 refuse_if_too_large(view.arrays[-1])
+                view.info()
             except UnsupportedError as error:
                 return links | {"why": links["why"] or error.told}
             links["why"] = "; ".join(filter(None, [links["why"], view.left_out]))

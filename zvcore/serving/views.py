@@ -14,7 +14,7 @@ import numpy as np
 
 from zvcore.cached import cached_property
 from zvcore.format import get_format
-from zvcore.images.axes import nanometers
+from zvcore.images.axes import nanometers, refuse_beyond_floats
 from zvcore.pictures.lines import sample_of
 from zvcore.pictures.planes import View, view_of
 from zvcore.precomputed import Skeleton
@@ -143,6 +143,7 @@ class VoxelView:
     def _resolution(self) -> list[float]:
         """The size of the finest voxels in nanometers, as far as the metadata tell."""
         sizes = [nanometers(axis.unit) * (axis.scale or 1.0) for axis in self.axes]
+        refuse_beyond_floats(*sizes)
         shown = (self.view.across, self.view.down, self.view.depth)
         return [1.0 if axis is None else sizes[axis] for axis in shown]
 
