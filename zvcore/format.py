@@ -217,6 +217,10 @@ class Format(ABC):
         """Whether a folder without any document is part of a dataset of this format. Asked when none detects one."""
         return False
 
+    def left_over(self, names: Iterable[str]) -> str | None:
+        """In words, of what a killed writer may have left files or folders of these names, where no document is."""
+        return None
+
     def gathers(self, names: Iterable[str]) -> bool:
         """Whether the files of a folder, by their names alone, may together be a dataset of this format."""
         return False

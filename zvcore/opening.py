@@ -323,6 +323,7 @@ def nothing_known(store: Store, names: Sequence[str] = ()) -> ZvcoreError:
     usual = dict.fromkeys(one.marks[0] for one in formats().values() if one.marks)
     told = f"{', '.join(present)} describes nothing known" if present else f"there is no {', no '.join(usual)}"
     hints = [f"; {one.unmarked} can be opened with format={one.name!r}" for one in formats().values() if one.unmarked]
+    hints += [f"; {left}" for one in formats().values() if (left := one.left_over(names)) is not None]
     return UnsupportedError(
         f"no format that zvcore knows: {told}{''.join(hints)}",
         key=store.root,

@@ -479,13 +479,13 @@ def find_one(
 
 def _nothing_known(store: Store) -> ZvcoreError:
     """The error for a place where no document is found. What does not tell what it has may have data without one."""
-    error = nothing_known(store)
-    if isinstance(error, UnsupportedError):
-        try:
-            store.list_dir()
-        except UnlistedError:
-            return UnlistedError(error.message, key=error.key, found=error.found)
-    return error
+    try:
+        names = itertools.chain(*store.list_dir())
+    except UnlistedError:
+        error = nothing_known(store)
+        told = isinstance(error, UnsupportedError)
+        return UnlistedError(error.message, key=error.key, found=error.found) if told else error
+    return nothing_known(store, [*names])
 
 
 def _has_objects(store: Store, folder: str) -> bool:

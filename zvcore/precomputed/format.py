@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore.format import Format, Glimpse, ViewerSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from zvcore.array import Array
     from zvcore.errors import ZvcoreError
@@ -43,6 +43,11 @@ class Precomputed(Format):
         from zvcore import precomputed
 
         return precomputed.detect(store)
+
+    def left_over(self, names: Iterable[str]) -> str | None:
+        from zvcore.precomputed.replacing import left_over
+
+        return left_over(names)
 
     def unreadable(self, store: Store) -> ZvcoreError | None:
         error = super().unreadable(store)

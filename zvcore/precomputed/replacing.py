@@ -24,11 +24,28 @@ if TYPE_CHECKING:
 
     from zvcore.stores import Store
 
-__all__ = ["Replacing", "names_of_shards", "names_there", "refuse_another_kind", "take_back"]
+__all__ = ["Replacing", "left_over", "names_of_shards", "names_there", "refuse_another_kind", "take_back"]
 
 # Names of the files of an object, and of the single fragment that zvcore gives a legacy mesh.
 _OBJECT = re.compile(r"(0|[1-9][0-9]{0,19})(\.index)?(\.gz)?")
 _FRAGMENT = re.compile(r"(0|[1-9][0-9]{0,19}):0:0(\.gz)?")
+
+
+# What a writer that was killed leaves without the document that it writes last.
+_REMAINS = (
+    ("annotations", re.compile("by_id|spatial[0-9]+")),
+    ("meshes, skeletons or values by id", re.compile(r"[0-9a-f]{1,16}\.shard")),
+    ("legacy meshes", re.compile(r"(0|[1-9][0-9]{0,19}):0(\.gz)?")),
+)
+
+
+def left_over(names: Iterable[str]) -> str | None:
+    """Of which set these may be the files, in words, and what can be done about it; None for others."""
+    there = [*names]
+    for what, name in _REMAINS:
+        if any(map(name.fullmatch, there)):
+            return f"these may be {what} of a writer that was killed: the same, with overwrite=True, makes all anew"
+    return None
 
 
 class Replacing:
@@ -44,6 +61,11 @@ class Replacing:
         self._begun = False
         self.files: set[str] = set()
         if not store.exists(INFO):
+            # Objects in files of their own would become objects of the new set.
+            self.files = {name for name in store.list_dir()[1] if _is_of_object(name)}
+            if self.files and not overwrite:
+                told = f"files of {what} are here, and no info, as of a writer that was killed"
+                raise ConflictError(f"{told}; overwrite=True replaces them", key=f"{store.root}/{min(self.files)}")
             return
         where = f"{store.root}/{INFO}"
         if not overwrite:
@@ -76,6 +98,10 @@ class Replacing:
         # Before the document comes that would have them be of the new set.
         _remove_files(self._store, self.files.difference(new))
         write_info(self._store, document)
+
+
+def _is_of_object(name: str) -> bool:
+    return any(pattern.fullmatch(name) for pattern in (_OBJECT, _FRAGMENT, MANIFEST_NAME))
 
 
 def _files_of(info: dict[str, Any], names: set[str], where: str) -> set[str]:
