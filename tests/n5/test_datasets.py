@@ -475,3 +475,14 @@ def test_writes_to_parts_of_one_block_are_not_lost(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda i: array.__setitem__(i, i + 1), range(64)))
     assert array[...].tolist() == list(range(1, 65))
+
+
+def test_a_conversion_notes_that_z5py_reads_no_arrays_without_axes(tmp_path) -> None:
+    zvcore.open(tmp_path / "g", "w", format="zarr3")
+    for name, values in (("a", np.array(5, "u1")), ("b", np.arange(4, dtype="u1"))):
+        zvcore.create(tmp_path / "g" / name, format="zarr3", data=values)
+    plan = zvcore.plan(tmp_path / "g", tmp_path / "g.n5")
+    report = zvcore.convert(tmp_path / "g", tmp_path / "g.n5")
+    for one in (plan, report):
+        assert [(note.where, "z5py does not read" in note.what) for note in one.notes] == [("a", True)]
+    assert zvcore.open(tmp_path / "g.n5")["a"][()] == 5

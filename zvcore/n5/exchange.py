@@ -107,6 +107,12 @@ class N5Exchange(Exchange):
             raise UnsupportedError("N5 has no booleans; convert with dtype='uint8'", key=view.array.store.root)
         return options
 
+    def notes(self, options: Mapping[str, Any], of_files: bool) -> list[str]:
+        """The document of N5 has a list of dimensions, which may be empty; some programs do not think so."""
+        if len(options["shape"]) > 0:
+            return []
+        return ["an array without axes: z5py does not read it; as an array of one item, of one axis, everybody does"]
+
     def own_codecs(self, view: View, own: list[Codec]) -> dict[str, Any]:
         return {"codec": list(own)}
 
