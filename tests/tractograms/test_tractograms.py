@@ -148,8 +148,12 @@ def test_what_a_format_has_no_place_for_is_told(tmp_path: Path) -> None:
     path = make(tmp_path / "a.trx", arrays("float32"))
     told = [loss.what for loss in zvcore.convert(path, tmp_path / "a.tck", format="tck").losses]
     assert any("'fa'" in one for one in told) and any("'left'" in one for one in told)
+    planned = [loss.what for loss in zvcore.plan(path, tmp_path / "a.trk", format="trk").losses]
     told = [loss.what for loss in zvcore.convert(path, tmp_path / "a.trk", format="trk").losses]
-    assert any("'mean'" in one and "float32" in one for one in told) and not any("'fa'" in one for one in told)
+    for one in (planned, told):
+        assert "'mean' of type float64 is stored as float32" in one
+        assert "'fa' of type float16 is stored as float32, with the same values" in one
+        assert "'bundle' of type uint8 is stored as float32, with the same values" in one
     header = nibabel.streamlines.load(tmp_path / "a.trk").header
     assert header["voxel_order"].decode() == "".join(nibabel.aff2axcodes(np.array(AFFINE)))
     assert header["dimensions"].tolist() == [91, 109, 91]

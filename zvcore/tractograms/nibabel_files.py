@@ -124,8 +124,10 @@ def lines_lost(format: str, lines: Lines, key: str = "") -> Report:
     of_points, of_lines, tables = _kept(format, lines, report)
     types = {name: dtype for name, (dtype, _) in lines.attributes.items()} | {n: t.dtype for n, t in tables.items()}
     for name in (*of_points, *of_lines):
-        if not np.can_cast(types[name], np.float32, "safe"):
-            report.lose("", f"{name!r} of type {types[name]} is stored as float32")
+        if np.dtype(types[name]).newbyteorder("=") != np.float32:
+            # What they are is lost all the same: truth values come back as numbers.
+            kept = ", with the same values" if np.can_cast(types[name], np.float32, "safe") else ""
+            report.lose("", f"{name!r} of type {types[name]} is stored as float32{kept}")
     return report
 
 
