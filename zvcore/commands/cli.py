@@ -15,7 +15,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from zvcore.commands import COMMANDS, DURABILITIES, EXPORTING, WRITING, Terminated, UsageError
+from zvcore.commands import COMMANDS, DURABILITIES, EXPORTING, WRITING, Terminated, UsageError, ending_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -123,8 +123,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.Namespace(**UNLESS_GIVEN, parser=parser)
     try:
         understand(parser, arguments, options)
-        with warning(), durable(durability_asked(options)), telling(options.verbose), opening_with(options):
-            status: int = options.run(options)
+        with ending_in_order(), warning(), telling(options.verbose):
+            with durable(durability_asked(options)), opening_with(options):
+                status: int = options.run(options)
         flush_answer()
     except KeyboardInterrupt as error:
         tell_notes(error)

@@ -134,7 +134,7 @@ def part(text: str) -> Any:
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands import NOT_SUPPORTED, UsageError, ending_in_order
+    from zvcore.commands import NOT_SUPPORTED, UsageError
     from zvcore.commands.terminal import asking, reading, say
     from zvcore.converting.naming import chosen_format
     from zvcore.converting.rows import is_table
@@ -181,7 +181,7 @@ def run(options: argparse.Namespace) -> int:
         return NOT_SUPPORTED if plan.skipped else 0
     if why:
         say(options, f"{options.dst}: {why}")
-    with cluster(options.dask) as client, ending_in_order(), asking(planned):
+    with cluster(options.dask) as client, asking(planned):
         report = zvcore.convert(source, options.dst, client=client, **asked, **running, **given)
     return tell(options, report)
 

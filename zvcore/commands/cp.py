@@ -44,12 +44,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def mirrored(options: argparse.Namespace, function: Any, **asked: Any) -> int:
-    from zvcore.commands import ending_in_order
     from zvcore.commands.terminal import asking, print_json, put, reading, say
     from zvcore.wording import human_size
 
     source = {} if options.source_option is None else {"source_options": dict(options.source_option)}
-    with reading(options.src), ending_in_order(), asking():
+    with reading(options.src), asking():
         report = function(
             options.src, options.dst, verify=options.verify, dry_run=options.dry_run, threads=options.threads,
             progress=not options.quiet, **source, **asked,

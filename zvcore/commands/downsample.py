@@ -30,11 +30,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> argparse.Argum
 
 def run(options: argparse.Namespace) -> int:
     import zvcore
-    from zvcore.commands import ending_in_order
     from zvcore.commands.terminal import asking, reading
     from zvcore.distributed import cluster
 
-    with reading(options.path), cluster(options.dask) as client, ending_in_order(), asking():
+    with reading(options.path), cluster(options.dask) as client, asking():
         report = zvcore.downsample(
             options.path, levels=1 if options.levels is None else options.levels, method=options.method,
             factors=options.factors, verify=options.verify, progress=not options.quiet, threads=options.threads,

@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
 
 def forged(options: argparse.Namespace, make: Any, **own: Any) -> int:
     """Make what was asked for, and tell of it."""
-    from zvcore.commands import UsageError, ending_in_order
+    from zvcore.commands import UsageError
     from zvcore.commands.terminal import asking, is_empty_folder
     from zvcore.distributed import cluster
     from zvcore.errors import NotFoundError
@@ -126,7 +126,7 @@ def forged(options: argparse.Namespace, make: Any, **own: Any) -> int:
             overwrite=options.overwrite, resume=not options.no_resume, dry_run=True, **given,
         )  # fmt: skip
 
-    with cluster(options.dask) as client, ending_in_order(), asking(planned):
+    with cluster(options.dask) as client, asking(planned):
         try:
             report = make(
                 options.volume, options.dst, ids=options.ids, dust=options.dust, level=options.level,
