@@ -194,7 +194,13 @@ def test_what_is_done_to_one_at_a_time_names_each(verb, folder, capsys):
         getattr(zvcore, verb)(folder)
     assert caught.value.key == str(folder)
     assert cli.main([verb, str(folder)]) == 2
-    assert "a folder of several datasets" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "a folder of several datasets" in said
+    commands = [line.strip() for line in said.splitlines() if line.strip().startswith(f"zvcore {verb} ")]
+    assert commands == [f"zvcore {verb} {folder}/{name}" for name in ("a.zarr", "b.n5", "bare", "c.npy")]
+    if verb == "repair":
+        assert cli.main([verb, str(folder), "-o", "a copy"]) == 2
+        assert f"zvcore repair {folder}/a.zarr -o 'a copy/a.zarr'" in capsys.readouterr().err
     (folder / "a.zarr" / "zarr.json").unlink()
     with pytest.raises(UnsupportedError, match="no format that zvcore knows"):
         getattr(zvcore, verb)(folder / "a.zarr")

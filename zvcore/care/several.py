@@ -18,7 +18,7 @@ from zvcore.report import Problem, Report, What
 from zvcore.stores import LocalStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from zvcore.format import Format
     from zvcore.opening import Path
@@ -35,7 +35,12 @@ _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*\Z")
 
 
 class SeveralDatasetsError(UnsupportedError):
-    """What is done to one dataset at a time was asked for of a folder of several."""
+    """What is done to one dataset at a time was asked for of a folder of several.
+
+    names  of these, within the folder
+    """
+
+    names: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

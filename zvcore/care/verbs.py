@@ -474,7 +474,10 @@ def find_one(
         names = [*several.names, *(one.path for one in several.nested)]
         named = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
         text = f"this is a folder of several datasets, each of which is looked after by itself: {named}"
-        raise SeveralDatasetsError(text, key=str(path)) from None
+        told = SeveralDatasetsError(text, key=str(path))
+        below = ((one.path.removeprefix(several.path.rstrip("/") + "/"), one) for one in several.nested)
+        told.names = [*several.names, *(f"{folder}/{name}" for folder, one in below for name in one.names)]
+        raise told from None
 
 
 def _nothing_known(store: Store) -> ZvcoreError:

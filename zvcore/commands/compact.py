@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.care.several import SeveralDatasetsError
     from zvcore.commands import UsageError
-    from zvcore.commands.terminal import print_json, put, reading, tell_all_unfinished
+    from zvcore.commands.terminal import for_each, print_json, put, reading, tell_all_unfinished
     from zvcore.errors import without_credentials
     from zvcore.wording import human_size
 
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
             unfinished = tell_all_unfinished(options.path)
             report = zvcore.compact(options.path, threads=options.threads)
         except SeveralDatasetsError as error:
-            raise UsageError(str(error)) from error
+            raise UsageError(for_each(error, options.path, "compact")) from error
     status = int(unfinished or not report.ok)
     if options.json:
         print_json(report.to_json())

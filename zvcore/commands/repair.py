@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     import zvcore
     from zvcore.care.several import SeveralDatasetsError
     from zvcore.commands import UsageError
-    from zvcore.commands.terminal import asking, print_json, put, reading, say
+    from zvcore.commands.terminal import asking, for_each, print_json, put, reading, say
     from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
     from zvcore.report import Problem, Report, What
 
@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         try:
             report = zvcore.repair(options.path, options.out, threads=options.threads, format=options.format)
         except SeveralDatasetsError as error:
-            raise UsageError(str(error)) from error
+            raise UsageError(for_each(error, options.path, "repair", options.out)) from error
         except (MetadataError, CorruptDataError, UnsupportedError) as error:
             # Of what nothing can be repaired, programs want an answer, too.
             remains = Problem.of(error)

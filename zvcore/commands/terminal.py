@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from zvcore.care.several import SeveralDatasetsError
     from zvcore.errors import NotFoundError
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "can_print",
     "damage_of",
     "flush",
+    "for_each",
     "is_empty_folder",
     "is_incomplete",
     "open_array",
@@ -37,6 +39,8 @@ __all__ = [
     "tell_all_unfinished",
     "tell_unfinished",
 ]
+
+_MOST_COMMANDS = 100
 
 
 def put(*lines: Any, words: bool = False) -> None:
@@ -135,6 +139,19 @@ def reading(path: str) -> Iterator[None]:
                 hint = "" if meant is None else f"; what lies in a file is named {meant}"
                 raise UsageError(f"there is nothing at {path}{hint}") from error
         raise
+
+
+def for_each(error: SeveralDatasetsError, path: str, command: str, out: str | None = None) -> str:
+    """What an error says, and the commands that do what was asked for to each dataset of a folder by itself."""
+    import shlex
+
+    lines = [f"{error}. These are the commands:"]
+    for name in error.names[:_MOST_COMMANDS]:
+        copy = [] if out is None else ["-o", f"{out.rstrip('/')}/{name}"]
+        lines.append(shlex.join(["zvcore", command, f"{path.rstrip('/')}/{name}", *copy]))
+    if len(error.names) > _MOST_COMMANDS:
+        lines.append(f"... and {len(error.names) - _MOST_COMMANDS} more")
+    return "\n".join(lines)
 
 
 def is_empty_folder(error: NotFoundError, path: str) -> bool:
