@@ -501,3 +501,27 @@ def test_a_plan_tells_what_a_file_of_an_image_has_no_place_for(tmp_path: Path, e
     done = zvcore.convert(tmp_path / "b.zarr", tmp_path / f"c{ending}").losses
     assert list(map(str, planned)) == list(map(str, done))
     assert any("'mine'" in str(loss) for loss in planned)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "inside", "beside"),
+    [({"SizeX": 10**13}, "<TiffData/>", ""), ({"SizeC": 10**26}, "<TiffData/>", ""),
+     ({}, f'<TiffData PlaneCount="{10**10}"/>', ""), ({}, f'<TiffData IFD="0" NumPlanes="{10**10}"/>', ""),
+     ({}, '<TiffData PlaneCount="1000"/>' * 5000, ""), ({}, "<TiffData/>", "<ModuloAlongC Start='0' End='1e12'/>"),
+     ({}, "<TiffData/>", "<ModuloAlongZ Start='0' End='1' Step='1e-30'/>")],
+)  # fmt: skip
+def test_planes_that_a_description_claims_take_no_memory(
+    tmp_path: Path, sizes: dict[str, int], inside: str, beside: str
+) -> None:
+    """tifffile makes lists of as many places, and of labels, before it looks at what is there."""
+    said = {"SizeX": 5, "SizeY": 4, "SizeZ": 1, "SizeC": 1, "SizeT": 1, **sizes}
+    pixels = " ".join(f'{name}="{size}"' for name, size in said.items())
+    annotation = f'<XMLAnnotation ID="a" Namespace="modulo"><Value><Modulo>{beside}</Modulo></Value></XMLAnnotation>'
+    text = (
+        '<?xml version="1.0"?><OME xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06">'
+        f"<StructuredAnnotations>{annotation}</StructuredAnnotations>"
+        f'<Image ID="Image:0"><Pixels DimensionOrder="XYZCT" {pixels}>{inside}</Pixels></Image></OME>'
+    )
+    tifffile.imwrite(tmp_path / "a.ome.tif", np.zeros((4, 5), "u1"), description=text, metadata=None)
+    with pytest.raises(UnsupportedError, match="an OME description of more planes than this"):
+        zvcore.open(tmp_path / "a.ome.tif")

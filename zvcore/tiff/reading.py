@@ -14,6 +14,7 @@ from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.images import Image, Level
 from zvcore.stores.single_file import SingleFileStore
 from zvcore.tiff.chunks import stored_layout
+from zvcore.tiff.claims import refuse_claims
 from zvcore.tiff.directories import Directories, check_planes
 from zvcore.tiff.segments import Segments
 from zvcore.tiff.untold import meaning_of
@@ -42,6 +43,7 @@ def read(store: Store) -> Any:
         file = tifffile.TiffFile(source, _multifile=False)
         directories = Directories(file, store.root, source.expect)
         check_planes(file, store.root)
+        refuse_claims(file, len(directories.ways), store.root)
         series = [one for one in file.series if one.keyframe.shape and 0 not in one.shape]
         if not series:
             raise UnsupportedError("there is no image in this TIFF", key=store.root)
