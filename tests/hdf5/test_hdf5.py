@@ -393,3 +393,12 @@ def test_a_group_that_is_looked_up_again_is_not_listed_again(tmp_path: Path, mon
     # Only some of them are kept.
     assert [len(found[f"{number}/a"]) for number in range(40)] == [*range(40)]
     assert len(found["7/a"]) == 7 and listed.count("/7") == 2
+
+
+def test_items_that_are_arrays_are_not_called_damaged(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("a", shape=(3,), dtype=np.dtype(("i4", (2, 2))))
+        file["b"] = np.arange(3)
+    with pytest.raises(UnsupportedError, match="items that are arrays themselves"):
+        zvcore.open(tmp_path / "a.h5")["a"]
+    assert zvcore.verify(tmp_path / "a.h5").status == "unsupported"

@@ -127,6 +127,8 @@ class DatasetBlocks:
         self.dtype: np.dtype[Any] = dataset.dtype
         if self.dtype.hasobject:
             raise UnsupportedError("items without a size of their own", key=place.root, found=str(self.dtype))
+        if self.dtype.subdtype is not None:
+            raise UnsupportedError("items that are arrays themselves", key=place.root, found=str(self.dtype))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (reopened_blocks, (_FORMAT, self.place))
