@@ -32,6 +32,32 @@ def test_what_numpy_saves_is_read(tmp_path: Path, dtype: str, order: str) -> Non
     assert zvcore.verify(tmp_path / "a.npy").ok
 
 
+@pytest.mark.filterwarnings("ignore:Stored array in format:UserWarning")
+@pytest.mark.parametrize("name", ["größe", "中文", "\\\"'中"])
+def test_later_versions_of_the_header(tmp_path: Path, name: str) -> None:
+    """numpy writes the third for names in other letters than those of Latin-1."""
+    values = np.array([(1, 2), (3, 4)], [("a", "<i2"), (name, "<i4")])
+    np.save(tmp_path / "a.npy", values)
+    found = zvcore.open(tmp_path / "a.npy")
+    assert found.dtype == values.dtype and np.array_equal(found[...], values)
+    zvcore.convert(tmp_path / "a.npy", tmp_path / "b.npy")
+    back = np.load(tmp_path / "b.npy")
+    assert back.dtype == values.dtype and np.array_equal(back, values)
+    assert (tmp_path / "b.npy").read_bytes() == (tmp_path / "a.npy").read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore:Stored array in format:UserWarning")
+def test_headers_that_numpy_does_not_read_by_itself(tmp_path: Path) -> None:
+    values = np.zeros(3, [(f"field{number:05}", "<i2") for number in range(4000)])
+    np.save(tmp_path / "a.npy", values)
+    with pytest.raises(UnsupportedError, match="a header of this size"):
+        zvcore.open(tmp_path / "a.npy")
+    zvcore.create(tmp_path / "a.zarr", format="zarr2", data=values)
+    with pytest.raises(UnsupportedError, match=r"the header of such a \.npy would be too long"):
+        zvcore.convert(tmp_path / "a.zarr", tmp_path / "b.npy")
+    assert not (tmp_path / "b.npy").exists()
+
+
 @pytest.mark.parametrize("shape", [(), (0, 5), (1,), (3, 1, 4)])
 def test_odd_shapes(tmp_path: Path, shape: tuple[int, ...]) -> None:
     values = np.arange(int(np.prod(shape)), dtype="i4").reshape(shape)

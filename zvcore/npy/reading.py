@@ -24,8 +24,8 @@ __all__ = ["read"]
 _FORMAT = "npy"
 _ENDING = ".npy"
 # As large as numpy itself takes headers of strangers, and what stands before them.
-_LARGEST_HEADER = 10_000
-_HEAD = _LARGEST_HEADER + 12
+LARGEST_HEADER = 10_000
+_HEAD = LARGEST_HEADER + 12
 _MAGIC = b"\x93NUMPY"
 
 
@@ -82,10 +82,14 @@ def _values(head: bytes, key: str) -> Values:
     file = io.BytesIO(head)
     try:
         version = np.lib.format.read_magic(file)
-        if version not in ((1, 0), (2, 0)):
-            raise UnsupportedError("the header is of another version", key=key, expected="1.0 or 2.0", found=version)
+        if version not in ((1, 0), (2, 0), (3, 0)):
+            raise UnsupportedError("the header is of another version", key=key, expected="1.0 to 3.0", found=version)
+        length = _begin(head, version)
+        if length > LARGEST_HEADER:
+            told = f"at most {LARGEST_HEADER} bytes"
+            raise UnsupportedError("a header of this size", key=key, expected=told, found=length)
         parse = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = parse(file, max_header_size=_LARGEST_HEADER)
+        shape, fortran, dtype = parse(_escaped(head) if version == (3, 0) else file, max_header_size=LARGEST_HEADER)
     except UnsupportedError:
         raise
     except Exception as error:  # whatever Python's own parser makes of a header, which is an expression
@@ -96,4 +100,16 @@ def _values(head: bytes, key: str) -> Values:
         raise UnsupportedError("items are pickled Python objects, which are not read", key=key, found=str(dtype))
     if dtype.subdtype is not None or not dtype.itemsize:
         raise CorruptDataError("items of no size", key=key, found=str(dtype))
-    return Values(file.tell(), tuple(shape), dtype, "F" if fortran else "C")
+    return Values(_begin(head, version), tuple(shape), dtype, "F" if fortran else "C")
+
+
+def _begin(head: bytes, version: tuple[int, int]) -> int:
+    """Where the values begin."""
+    size = 2 if version == (1, 0) else 4
+    return 8 + size + int.from_bytes(head[8 : 8 + size], "little")
+
+
+def _escaped(head: bytes) -> io.BytesIO:
+    """What follows the version 3.0, as version 2.0 has it: in letters that both have, since headers are expressions."""
+    text = head[12 : _begin(head, (3, 0))].decode("utf-8").encode("ascii", "backslashreplace")
+    return io.BytesIO(len(text).to_bytes(4, "little") + text)
