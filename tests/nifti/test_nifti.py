@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
+import struct
 import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -289,3 +290,17 @@ def test_axes_beyond_the_fourth_are_not_called_as_another(tmp_path: Path, format
     image = zvcore.formats()[format].read_image(zvcore.open(tmp_path / "a"))
     names = [axis.name for axis in image.axes]
     assert names in (["c", "t", "z", "y", "x"], ["x", "y", "z", "t", "c"])
+
+
+@pytest.mark.parametrize(("kind", "place", "form"), [("Nifti1Image", 108, "<f"), ("Nifti2Image", 168, "<q")])
+@pytest.mark.parametrize("begin", [-1, 10, 351])
+def test_values_do_not_begin_in_the_header(tmp_path: Path, kind: str, place: int, form: str, begin: int) -> None:
+    """Parts of the header were read as values."""
+    getattr(nibabel, kind)(np.ones((4, 4, 4), "u1"), np.eye(4)).to_filename(tmp_path / "a.nii")
+    raw = bytearray((tmp_path / "a.nii").read_bytes())
+    struct.pack_into(form, raw, place, begin)
+    (tmp_path / "a.nii").write_bytes(raw)
+    with pytest.raises(CorruptDataError, match="the values would begin in the header"):
+        zvcore.open(tmp_path / "a.nii")
+    (tmp_path / "b.nii.gz").write_bytes(gzip.compress(raw))
+    assert zvcore.verify(tmp_path / "b.nii.gz").status == "damaged"

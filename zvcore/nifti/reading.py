@@ -15,7 +15,7 @@ from zvcore.borrowed.flat import FlatLayout, Values
 from zvcore.borrowed.reading import check_items
 from zvcore.borrowed.scaled import ScaledValues
 from zvcore.borrowed.unpacking import Unpacked
-from zvcore.errors import MetadataError, UnsupportedError
+from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
 from zvcore.images import Axis
 from zvcore.nifti.fields import further_fields, header_extensions, second_affine
 
@@ -38,7 +38,13 @@ def read(store: Store) -> BorrowedArray:
     head = bytes((store.get(store.file, 0, _HEAD) or b"") if source is None else source.read(0, _HEAD, short=True))
     header = _header(head, store.file)
     with reading(store.file, _TITLE):
-        values = Values(int(header.get_data_offset()), _shape(header, store.file), header.get_data_dtype(), "F")
+        begin = int(header.get_data_offset())
+        if begin < header.single_vox_offset:
+            raise CorruptDataError(
+                "the values would begin in the header", key=store.file, expected=f"{header.single_vox_offset} or more",
+                found=begin,
+            )  # fmt: skip
+        values = Values(begin, _shape(header, store.file), header.get_data_dtype(), "F")
         slope, inter = header.get_slope_inter()
         attrs = {
             "affine": header.get_best_affine().tolist(), "qform_code": int(header["qform_code"]),
