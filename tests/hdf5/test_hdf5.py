@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -393,6 +395,20 @@ def test_a_group_that_is_looked_up_again_is_not_listed_again(tmp_path: Path, mon
     # Only some of them are kept.
     assert [len(found[f"{number}/a"]) for number in range(40)] == [*range(40)]
     assert len(found["7/a"]) == 7 and listed.count("/7") == 2
+
+
+def test_damaged_labels_of_axes_do_not_end_the_process(tmp_path: Path) -> None:
+    """The library's own function for them reads what is not there."""
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        file["a"] = np.arange(6).reshape(2, 3)
+        file["a"].dims[1].label = "x"
+    assert zvcore.formats()["hdf5"].read_axes(zvcore.open(path)["a"])[1].name == "x"
+    # The heap in which texts of any length lie.
+    path.write_bytes(path.read_bytes().replace(b"GCOL", b"LOCG"))
+    code = f"import zvcore; print(zvcore.open({str(path)!r})['a'][1, 2])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "5\n"), done.stderr
 
 
 def test_items_that_are_arrays_are_not_called_damaged(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["attributes_of", "axes_of", "is_bare_dimension", "untold_of"]
 
 # How dimension scales are stored: references, which say nothing elsewhere.
-_SCALES = ("DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid")
+_LABELS = "DIMENSION_LABELS"
+_SCALES = ("DIMENSION_LIST", "REFERENCE_LIST", _LABELS, "_Netcdf4Dimid")
 # What is said of a scale itself. Without that class, these are attributes like others.
 _CLASS, _SCALE_CLASS, _NAME = "CLASS", "DIMENSION_SCALE", "NAME"
 # The name that netCDF gives to scales without values.
@@ -83,12 +84,11 @@ def _named(dataset: Any) -> list[tuple[str, list[str]]]:
     Names are what scales say, else those of their links nearby: the library would search all of a file for one.
     """
     found = []
-    for axis in range(len(dataset.shape)):
+    for axis, label in enumerate(_labels(dataset)):
         try:
-            here = dataset.dims[axis]
-            label, scales = here.label or "", [str(name) for name in here.keys()]  # noqa: SIM118
+            scales = [str(name) for name in dataset.dims[axis].keys()]  # noqa: SIM118
         except _ERRORS:
-            label, scales = "", []
+            scales = []
         named = ["" if name.startswith(_NAMELESS) else name for name in scales]
         found.append((label, [name or _link_of(dataset, axis, at) for at, name in enumerate(named)]))
     if len(found) == 1 and not found[0][1] and _is_scale(dataset):
@@ -100,6 +100,17 @@ def _named(dataset: Any) -> list[tuple[str, list[str]]]:
         if not isinstance(said, str) or not said.startswith(_NAMELESS):
             found[0] = found[0][0], [said if isinstance(said, str) and said else own]
     return found
+
+
+def _labels(dataset: Any) -> list[str]:
+    """What each axis is called, "" for none. Where they are damaged, HDF5's own function for it ends the process."""
+    rank = len(dataset.shape)
+    try:
+        given = _plain(dataset.attrs.get(_LABELS))
+    except _ERRORS:
+        given = None
+    given = given if isinstance(given, list) and len(given) == rank else [""] * rank
+    return [label if isinstance(label, str) else "" for label in given]
 
 
 def _link_of(dataset: Any, axis: int, at: int) -> str:
