@@ -525,3 +525,20 @@ def test_planes_that_a_description_claims_take_no_memory(
     tifffile.imwrite(tmp_path / "a.ome.tif", np.zeros((4, 5), "u1"), description=text, metadata=None)
     with pytest.raises(UnsupportedError, match="an OME description of more planes than this"):
         zvcore.open(tmp_path / "a.ome.tif")
+
+
+def test_planes_that_an_index_of_micro_manager_claims_take_no_memory(tmp_path: Path) -> None:
+    """tifffile makes a list of as many places."""
+    summary = b'{"MicroManagerVersion": "1", "Frames": 1}'
+    index = struct.pack("<12I", 3453623, 2, 0, 0, 3 * 10**9, 0, 0, *[0] * 5)
+    at = 40 + len(summary)
+    values, directory = at + len(index), at + len(index) + 20
+    tags = [(256, 4, 1, 5), (257, 4, 1, 4), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1), (273, 4, 1, values),
+            (277, 3, 1, 1), (278, 4, 1, 4), (279, 4, 1, 20), (51123, 2, 8, directory + 126)]  # fmt: skip
+    (tmp_path / "a.tif").write_bytes(
+        struct.pack("<4s9I", b"II*\0", directory, 54773648, at, 483765892, 0, 99384722, 0, 2355492, len(summary))
+        + summary + index + bytes(20) + struct.pack("<H", len(tags))
+        + b"".join(struct.pack("<HHII", *tag) for tag in tags) + bytes(4) + b'{"a":1}\0'
+    )  # fmt: skip
+    with pytest.raises(UnsupportedError, match="an index of Micro-Manager of more planes than this"):
+        zvcore.open(tmp_path / "a.tif")

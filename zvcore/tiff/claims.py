@@ -1,4 +1,4 @@
-"""What the OME description of a TIFF claims, where tifffile takes memory for it before it looks what is there."""
+"""What descriptions in a TIFF claim, where tifffile takes memory for it before it looks what is there."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def refuse_claims(file: Any, directories: int, key: str) -> None:
 
     What is no XML, or has no numbers, it passes over or refuses by itself.
     """
+    _refuse(_planes_of_micro_manager(file), "an index of Micro-Manager", key)
     text = file.ome_metadata if file.is_ome else None
     if text is None:
         return
@@ -34,10 +35,21 @@ def refuse_claims(file: Any, directories: int, key: str) -> None:
     claimed = 0
     for element in root.iter():
         claimed += sum(_claimed(element, pixels_of_a_plane, directories))
-        if claimed > _MOST:
-            raise UnsupportedError(
-                "an OME description of more planes than this", key=key, expected=f"at most {_MOST}", found=claimed
-            )
+        _refuse(claimed, "an OME description", key)
+
+
+def _refuse(claimed: int, what: str, key: str) -> None:
+    if claimed > _MOST:
+        raise UnsupportedError(f"{what} of more planes than this", key=key, expected=f"at most {_MOST}", found=claimed)
+
+
+def _planes_of_micro_manager(file: Any) -> int:
+    """How many there are between the first and the last one that an index names, along each of its axes."""
+    index = (file.micromanager_metadata or {}).get("IndexMap")
+    if index is None or not len(index):
+        return 0
+    first, last = index[:, :4].min(axis=0).tolist(), index[:, :4].max(axis=0).tolist()
+    return math.prod(end - begin + 1 for begin, end in zip(first, last, strict=True))
 
 
 def _claimed(element: Any, pixels_of_a_plane: int, directories: int) -> Iterator[int]:
