@@ -542,3 +542,10 @@ def test_planes_that_an_index_of_micro_manager_claims_take_no_memory(tmp_path: P
     )  # fmt: skip
     with pytest.raises(UnsupportedError, match="an index of Micro-Manager of more planes than this"):
         zvcore.open(tmp_path / "a.tif")
+
+
+def test_channels_that_a_description_of_flimage_claims_take_no_memory(tmp_path: Path) -> None:
+    text = "FLIMimage parameters\r\nState.Acq.nChannels = 3000000000;\r\nState.Acq.pixelsPerLine = 5;\r\n"
+    tifffile.imwrite(tmp_path / "a.tif", np.zeros((4, 5), "u2"), description=text, metadata=None)
+    with pytest.raises(UnsupportedError, match="a description of FLIMage of more planes than this"):
+        zvcore.open(tmp_path / "a.tif")

@@ -24,6 +24,7 @@ def refuse_claims(file: Any, directories: int, key: str) -> None:
     What is no XML, or has no numbers, it passes over or refuses by itself.
     """
     _refuse(_planes_of_micro_manager(file), "an index of Micro-Manager", key)
+    _refuse(_channels_of_flimage(file), "a description of FLIMage", key)
     text = file.ome_metadata if file.is_ome else None
     if text is None:
         return
@@ -50,6 +51,14 @@ def _planes_of_micro_manager(file: Any) -> int:
         return 0
     first, last = index[:, :4].min(axis=0).tolist(), index[:, :4].max(axis=0).tolist()
     return math.prod(end - begin + 1 for begin, end in zip(first, last, strict=True))
+
+
+def _channels_of_flimage(file: Any) -> int:
+    """How many lists of channels have, of which each is made several times."""
+    try:
+        return int((file.flimage_metadata or {}).get("State.Acq.nChannels", 0))
+    except (TypeError, ValueError, OverflowError):
+        return 0
 
 
 def _claimed(element: Any, pixels_of_a_plane: int, directories: int) -> Iterator[int]:
