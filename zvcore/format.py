@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zvcore.images.whole import WholeImage
     from zvcore.report import Report
     from zvcore.stores import Store
+    from zvcore.undoing import Before
 
 __all__ = ["Care", "Format", "Glimpse", "Node", "ViewerSource", "formats", "get_format", "register_format"]
 
@@ -237,6 +238,10 @@ class Format(ABC):
             raise UnsupportedError(f"arrays cannot be written as {self.name!r}", key=store.root)
         self.check_creation(options)
         return self.creator()(store, **options)
+
+    def take_back(self, array: Array, before: Before) -> None:
+        """Remove an array that `create` has just made, and could not be filled: what was there stays."""
+        before.put_back(array.store, self)
 
     def creator(self) -> Callable[..., Array]:
         """The function that makes arrays; its parameters by keyword are what `create` takes."""

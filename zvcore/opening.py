@@ -15,6 +15,7 @@ from zvcore.format import Format, formats, get_format, marks
 from zvcore.logs import Log
 from zvcore.stores import Store
 from zvcore.stores.opening import ARCHIVE_ENDINGS, above_in_chain, open_beside, open_matching, open_store
+from zvcore.undoing import Before, going_again
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence, Set
@@ -234,7 +235,8 @@ def create(
                       Zarr, tensorstore and xarray, read in parts that fit into memory, or what numpy makes an array of.
                       Its shape and data type are the array's, unless others are given, and so are its attributes, names
                       of axes, sizes and places of voxels, where the format has a place for them; the rest is told by a
-                      `LostMetadataWarning`. Values that another data type cannot hold are an error, as in `convert`
+                      `LostMetadataWarning`. Values that another data type cannot hold are an error, as in `convert`.
+                      Where it cannot be written, the array goes again
     shape, chunks     lengths along the axes; of an array of one axis also a bare number
     codec             a name, {"name": ..., parameters}, a Codec, a list of these, or None for none; what the format
                       chooses (zstd, where it can) unless it is given
@@ -270,7 +272,9 @@ def create(
         if isinstance(data, Array):
             saying = Saying(data, get_format(format), format_options, attrs)
             attrs, format_options = saying.attrs or attrs, saying.options
-    made = get_format(format).create(
+    maker = get_format(format)
+    before = None if data is None else Before.at(store, maker, overwrite)
+    made = maker.create(
         store,
         codec=codec,
         fill_value=fill_value,
@@ -278,10 +282,11 @@ def create(
         overwrite=overwrite,
         **format_options,
     )
-    if data is not None:
-        if saying is not None:
-            saying.warn(made)
-        fill(made, data, casting(data.dtype, made.dtype))
+    if before is not None:
+        with going_again(store, maker, made, before):
+            if saying is not None:
+                saying.warn(made)
+            fill(made, data, casting(data.dtype, made.dtype))
     return made
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from zvcore.images import Axes, Image
     from zvcore.report import Report
     from zvcore.stores import Store
+    from zvcore.undoing import Before
 
 __all__ = ["Precomputed"]
 
@@ -74,6 +75,14 @@ class Precomputed(Format):
         from zvcore.precomputed.creating import create_volume
 
         return create_volume
+
+    def take_back(self, array: Array, before: Before) -> None:
+        from zvcore.precomputed.array import ScaleArray
+        from zvcore.precomputed.removing import remove_scale
+
+        assert isinstance(array, ScaleArray)
+        remove_scale(array)
+        before.remove_folder(array.store)
 
     def read_axes(self, array: Array) -> Axes:
         from zvcore.precomputed.array import ScaleArray

@@ -120,14 +120,19 @@ class Writing:
     def finish(self) -> None:
         if os.getpid() != self.process:
             return  # a copy that came into being by forking
+        # What was written into an archive that was not there, and removed again, makes none.
+        wanted = self.stamp is not None or bool(self.documents or self.entries)
         try:
-            self._complete()
-            self._rename()
+            if wanted:
+                self._complete()
+                self._rename()
         except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self.path)
+            wanted = False
             raise
         finally:
+            if not wanted:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self.path)
             self.file.close()
 
     def finish_unasked(self) -> None:
