@@ -17,6 +17,7 @@ from weakref import WeakMethod
 import numpy as np
 
 from zvcore.cached import cached_property
+from zvcore.codecs.unfit import check_of_values
 from zvcore.engine.form import Form
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.sources import ABSENT, Sources
@@ -24,10 +25,11 @@ from zvcore.errors import CorruptDataError, OutOfMemoryError, ZvcoreError
 from zvcore.stores.durability import durability_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import numpy.typing as npt
 
+    from zvcore.codecs.base import Codec
     from zvcore.codecs.chain import CodecChain
     from zvcore.engine.single import OpenShards
     from zvcore.placement import Placement
@@ -116,6 +118,17 @@ class Layout(ABC):
     @abstractmethod
     def placement(self) -> Placement:
         """How the chunks lie in objects, and are put there."""
+
+    @property
+    def first_filter(self) -> Codec | None:
+        """The filter that gets the items of chunks as they are assigned."""
+        return None
+
+    @cached_property
+    def refuse_unfit(self) -> Callable[[npt.NDArray[Any]], None] | None:
+        """What raises UnfitValueError for values that the first filter would store as others; None: it stores all."""
+        first = self.first_filter
+        return None if first is None else check_of_values(first, self.form.dtype)
 
     @property
     def sharded(self) -> bool:

@@ -170,6 +170,10 @@ class Codec:
         """A filter of arrays as a codec of bytes, for items of this type; None: only Python can run it."""
         return None
 
+    def casting_config(self, dtype: np.dtype[Any]) -> Mapping[str, Any] | None:
+        """How numcodecs configures a filter that stores items of this type as another; None: this is no such filter."""
+        return None
+
     def decodes_alike(self, other: Codec) -> bool:
         """Whether this codec decodes what `other` encoded, so that stored bytes may change hands as they are."""
         return type(self) is type(other) and self._decoding() == other._decoding()

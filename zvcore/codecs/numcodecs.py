@@ -23,6 +23,7 @@ from zvcore.codecs.buffers import readable_bytes
 from zvcore.codecs.lost_differences import FLOATING, refuse_lost_differences
 from zvcore.codecs.registry import find_plugin
 from zvcore.codecs.serializers import COUNTED, NUMBERS, check_count, decode_numbers
+from zvcore.codecs.unfit import CASTING
 from zvcore.errors import (
     CodecConflictError,
     CodecNotFoundError,
@@ -129,6 +130,10 @@ class NumcodecsCodec(Codec):
             return None
         config = self.for_dtype(dtype)._codec.get_config()
         return None if cls is None else cls.on_items(dtype, config)
+
+    def casting_config(self, dtype: np.dtype[Any]) -> Mapping[str, Any] | None:
+        config: dict[str, Any] = self.for_dtype(dtype)._codec.get_config() if self.kind == "array" else {}
+        return config if config.get("id") in CASTING else None
 
     # -- as bytes ------------------------------------------------------------------------------------------------
 

@@ -119,6 +119,7 @@ class Recode(Way):
             and target.regular
             and source.value_codec is None
             and target.value_codec is None
+            and target.refuse_unfit is None
             and source.form.dtype == target.form.dtype
             and source.form.dtype.kind in "biuf"
             and bool(source.shape and target.shape)

@@ -12,8 +12,9 @@ from zvcore.engine.chunks import Chunks
 from zvcore.engine.fetching import reachable
 from zvcore.engine.read import fetch_chunks
 from zvcore.engine.sinks import Files, Gathered
+from zvcore.engine.sources import ABSENT
 from zvcore.engine.write import encode_chunks, encode_many
-from zvcore.errors import ReadOnlyError
+from zvcore.errors import ReadOnlyError, UnfitValueError
 from zvcore.placement import OneChunkPerObject
 
 if TYPE_CHECKING:
@@ -50,6 +51,25 @@ def _in_hand(sources: Sources, old: Old, covered: npt.NDArray[np.bool_]) -> Sour
     return replace(sources, key=None, blobs=blobs, origin=sources)
 
 
+def _refuse_unfit_fill(layout: Layout, positions: Positions) -> None:
+    """UnfitValueError where chunks are begun of which the rest would no longer be the fill value behind the filter."""
+    try:
+        assert layout.refuse_unfit is not None
+        layout.refuse_unfit(np.array([layout.fill_value], layout.form.dtype))
+    except UnfitValueError as error:
+        sources = layout.locate(positions)
+        if sources.length is None:
+            there = [size is not None for size in layout.store.sizes(sources.keys)]
+        else:
+            there = (np.asarray(sources.length) != ABSENT).tolist()
+        if not all(there):
+            what = (
+                "of a chunk that is not stored only a part is written, and the fill value does not fit: write all of it"
+            )
+            place = tuple(positions[there.index(False)].tolist())
+            raise UnfitValueError(what, key=layout.chunk_name(place), chunk=place) from error
+
+
 @dataclass(frozen=True)
 class Assignment:
     """Values to be assigned to a selection.
@@ -70,7 +90,10 @@ class Assignment:
     def of(
         cls, layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work, positions: Positions
     ) -> Assignment:
-        return cls(layout, selection, value, work, positions, selection.covered(positions, layout.form.shape))
+        covered = selection.covered(positions, layout.form.shape)
+        if layout.refuse_unfit is not None and not covered.all():
+            _refuse_unfit_fill(layout, positions[~covered])
+        return cls(layout, selection, value, work, positions, covered)
 
     @classmethod
     def of_whole_chunks(

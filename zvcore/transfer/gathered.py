@@ -40,6 +40,8 @@ def write_gathered(
     if not missing:
         write(layout, selection, values, work)
         return
+    if layout.refuse_unfit is not None:
+        layout.refuse_unfit(values)
     positions = selection.positions(layout.form.shape)
     extents = np.array(layout.form.shape, np.int64)
     begin = positions * extents

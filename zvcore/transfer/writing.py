@@ -36,6 +36,8 @@ def write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: W
     if value.size == 0:
         return Written()
     check_writable(layout)
+    if layout.refuse_unfit is not None:
+        layout.refuse_unfit(value)
     return _putting_back(layout, partial(_write, layout, selection, value, work))
 
 
@@ -97,6 +99,8 @@ def encode(
     work: Work,
 ) -> Buffers:
     """The selection's chunks in `rows` of its `positions`, all of them covered by it, encoded and not yet stored."""
+    if layout.refuse_unfit is not None:
+        layout.refuse_unfit(value)
     return Assignment.of_whole_chunks(layout, selection, value, work, positions).encode(rows)
 
 

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 import zvcore.codecs
 from zvcore.cached import cached_property
-from zvcore.casting import as_dtype
+from zvcore.casting import as_dtype, in_native_order
 from zvcore.codecs import CodecChain
 from zvcore.codecs.filters import plainly_filtered
+from zvcore.codecs.unfit import check_of_values
 from zvcore.codecs.variable_items import VariableItems
 from zvcore.errors import CorruptDataError, UnsupportedError
 
@@ -61,6 +62,8 @@ class Pipeline:
         native: list[Codec] = []
         for number, (codec, dtype) in enumerate(zip(self._made, self._entering(), strict=True), 1):
             as_bytes = codec.for_dtype(dtype) if codec.kind == "bytes" else self._as_bytes(codec, dtype)
+            if number > 1 and check_of_values(codec, in_native_order(dtype)) is not None:
+                as_bytes = None  # only values that are assigned are looked at elsewhere
             if as_bytes is None:
                 python, native = self._made[:number], []
             else:
@@ -157,7 +160,9 @@ class Filtered:
             # As a Fortran-ordered array, which is what others give to filters.
             buffer = buffer.transpose(np.argsort(self.axes))
             _check_order(self.codecs)
-        for codec in self.codecs:
+        for number, codec in enumerate(self.codecs):
+            if number:
+                _refuse_unfit(codec, buffer)
             buffer = _encoded(codec, buffer)
         return _as_bytes(buffer)
 
@@ -197,6 +202,13 @@ def _encoded(codec: Codec, buffer: Any) -> Any:
     if codec.kind != "bytes":
         raise UnsupportedError("a filter of arrays that does not work on buffers", codec=codec.name)
     return codec.encode(_as_bytes(buffer))
+
+
+def _refuse_unfit(codec: Codec, buffer: Any) -> None:
+    """Refuse what others than the first filter cannot hold: what that gets is looked at when it is assigned."""
+    check = check_of_values(codec, in_native_order(buffer.dtype)) if isinstance(buffer, np.ndarray) else None
+    if check is not None:
+        check(buffer)
 
 
 def _as_bytes(buffer: Any) -> bytes:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from zvcore.codecs import CodecChain
+    from zvcore.codecs import Codec, CodecChain
     from zvcore.layout import ValueCodec
     from zvcore.stores import Store
     from zvcore.zarr2.metadata import ArrayMetadata
@@ -39,6 +39,10 @@ class ChunkLayout(Layout):
     @cached_property
     def value_codec(self) -> ValueCodec | None:
         return self.metadata.pipeline.value_codec
+
+    @property
+    def first_filter(self) -> Codec | None:
+        return next(iter(self.metadata.pipeline.filters), None)
 
     @property
     def chains(self) -> tuple[CodecChain, ...]:

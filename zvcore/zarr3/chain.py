@@ -11,6 +11,7 @@ import zvcore.codecs
 from zvcore.cached import cached_property
 from zvcore.codecs import CodecChain
 from zvcore.codecs.filters import plainly_filtered
+from zvcore.codecs.unfit import check_of_values
 from zvcore.documents import shown
 from zvcore.documents.members import Anything, Integer, Items, Member, Place, Table, named
 from zvcore.errors import CodecNotFoundError, UnsupportedError
@@ -88,11 +89,18 @@ class Pipeline:
         found: list[Codec] = []
         for one in made:
             as_bytes = one.as_bytes(dtype)
-            if as_bytes is None:
+            # Only values that are assigned are looked at elsewhere.
+            if as_bytes is None or (found and check_of_values(one, dtype) is not None):
                 return None
             found.append(as_bytes)
             dtype = one.encoded_form(dtype, (1,))[0]
         return tuple(found)
+
+    @property
+    def first_filter(self) -> Codec | None:
+        """The first filter that is not `transpose`, which only moves items."""
+        moved = [one for one in self.filters if named(one, Place(self.where))[0] != "transpose"]
+        return zvcore.codecs.from_zarr3(moved[0], where=self.where) if moved else None
 
     @property
     def filtered_in_python(self) -> bool:

@@ -12,6 +12,7 @@ import zvcore.codecs
 from zvcore.cached import cached_property
 from zvcore.casting import as_dtype, in_native_order
 from zvcore.codecs.filters import plainly_filtered
+from zvcore.codecs.unfit import check_of_values
 from zvcore.documents.members import Place, named
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
 from zvcore.zarr3.chain import order_of
@@ -33,6 +34,9 @@ class _Transposed:
 
     def _axes(self, rank: int) -> tuple[int, ...]:
         return order_of(self._order, rank, Place(self._where, "$.codecs"))
+
+    def casting_config(self, dtype: np.dtype[Any]) -> None:
+        return None
 
     def encoded_form(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> tuple[np.dtype[Any], tuple[int, ...]]:
         return dtype, tuple(shape[axis] for axis in self._axes(len(shape)))
@@ -166,7 +170,11 @@ class Filtered:
 
     def encode(self, values: npt.NDArray[Any]) -> bytes:
         encoded: Any = np.ascontiguousarray(values.transpose(self.axes))
+        assigned = True
         for one in self._filters:
+            if not assigned and (check := check_of_values(one, in_native_order(encoded.dtype))) is not None:
+                check(encoded)
+            assigned = assigned and getattr(one, "moves_only", False)
             encoded = np.asarray(one.encode_array(encoded))
         if not encoded.dtype.isnative:
             encoded = as_dtype(encoded, encoded.dtype.newbyteorder("="))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from zvcore.codecs import CodecChain
+    from zvcore.codecs import Codec, CodecChain
     from zvcore.layout import ValueCodec
     from zvcore.stores import Store
     from zvcore.zarr3.chain import Pipeline
@@ -57,6 +57,10 @@ class ChunkLayout(Layout):
         self.form, self.value_codec = form_of(
             self.pipeline, metadata.chunk_shape, self.pipeline.axes, metadata.fill_value
         )
+
+    @property
+    def first_filter(self) -> Codec | None:
+        return self.pipeline.first_filter
 
     @property
     def chains(self) -> tuple[CodecChain, ...]:

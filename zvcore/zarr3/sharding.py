@@ -26,7 +26,7 @@ from zvcore.zarr3.whole_shards import locate_whole, stored_chunks
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from zvcore.codecs import CodecChain
+    from zvcore.codecs import Codec, CodecChain
     from zvcore.layout import ValueCodec
     from zvcore.stores import Snapshot, Store
     from zvcore.stores.editing import Edit
@@ -92,6 +92,10 @@ class ShardLayout(Layout):
         # Whether each chunk is a range of its object.
         self.ranged = not store.blind and not any(level.codecs.compressors for level in self.levels)
         self._strides = tuple(self.levels[0].strides.tolist())
+
+    @property
+    def first_filter(self) -> Codec | None:
+        return self.innermost.first_filter
 
     @cached_property
     def chains(self) -> tuple[CodecChain, ...]:
