@@ -11,13 +11,14 @@ import numpy.typing as npt
 from zvcore import transfer
 from zvcore.boxes import box_of, count_of, given_lengths, integers, slices, whole_number
 from zvcore.cached import cached_property
-from zvcore.casting import as_dtype, refuse_missing
+from zvcore.casting import as_dtype, as_values
+from zvcore.documents.standing import UNWATCHED, Standing, Unwatched
 from zvcore.engine import thread_count
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.selection import MOST_AXES, Selection
 from zvcore.engine.sources import ABSENT
 from zvcore.engine.work import Work
-from zvcore.errors import MetadataError, ReadOnlyError, UnsupportedError
+from zvcore.errors import CorruptDataError, MetadataError, ReadOnlyError, UnsupportedError
 from zvcore.indexers import OrthogonalIndex, PointIndex
 from zvcore.typed import Item
 from zvcore.wording import human_size
@@ -40,8 +41,8 @@ __all__ = ["Array"]
 
 # In so many folders above an array documents are looked for that say where it lies.
 _NEAR = 3
-# Dask lists all pieces of an axis: what a document claims must not decide how long this takes.
-_MOST_ALONG_AN_AXIS = 1 << 24
+# Members of documents that may change while an array stays what it is.
+_CHANGING = frozenset(("attributes", "consolidated_metadata", "shape"))
 
 
 class Array(Generic[Item]):
@@ -78,6 +79,7 @@ class Array(Generic[Item]):
         self._codec = codec
         self._read_only = read_only or layout.store.read_only
         self._work = Work(thread_count(threads))
+        self.stands()
 
     # --- what it is
 
@@ -319,16 +321,28 @@ class Array(Generic[Item]):
         shape = selection.result_shape
         if out is None:
             result = transfer.empty(shape, self.dtype, "F" if self.order == "F" and not selection.is_points else "C")
-            transfer.read(self._layout, selection, result, work)
+            self._read_into(result, selection, work)
             return result[()] if selection.is_item else result
         target = transfer.target(out, shape, self.dtype)
         if not target.dtype.isnative or (selection.is_points and not target.flags.c_contiguous):
             values = np.empty(shape, self.dtype)
-            transfer.read(self._layout, selection, values, work)
+            self._read_into(values, selection, work)
             target[...] = values
         else:
-            transfer.read(self._layout, selection, target, work)
+            self._read_into(target, selection, work)
         return out
+
+    def _read_into(self, result: npt.NDArray[Any], selection: Selection, work: Work) -> None:
+        try:
+            transfer.read(self._layout, selection, result, work)
+        except CorruptDataError:
+            self._check_read(result)  # that it is no longer the array that was opened explains what is odd in it
+            raise
+        self._check_read(result)
+
+    def _check_read(self, found: npt.NDArray[Any]) -> None:
+        """Raise where the array is no longer the one that was opened, so that what was read may be none of its own."""
+        self._standing.check_read(self, found)
 
     def read_listed(self, key: tuple[Any, ...], threads: int | None = None) -> npt.NDArray[Item]:
         """`read`, for pictures: of very many chunks, only those are looked for that the store lists."""
@@ -378,7 +392,7 @@ class Array(Generic[Item]):
         await in_a_thread(self.write, region, value)
 
     def _write(self, selection: Selection, value: Any, work: Work) -> None:
-        self._check_writable()
+        self._check_current()
         transfer.write(self._layout, selection, self._as_values(value, selection.result_shape), work)
 
     def check_items(self) -> None:
@@ -386,36 +400,17 @@ class Array(Generic[Item]):
 
     def _check_writable(self) -> None:
         if self._read_only:
-            raise ReadOnlyError(
-                "the array was opened for reading; open it with mode='r+' to write", key=self._layout.store.root
-            )
+            what = "the array was opened for reading; open it with mode='r+' to write"
+            raise ReadOnlyError(what, key=self._layout.store.root)
+
+    def _check_current(self) -> None:
+        """Raise where what is written would take the place of something else than it is meant for."""
+        self._check_writable()
+        self._standing.check_written(self)
 
     def _as_values(self, value: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """`value` with numpy's casting and broadcasting, without a copy where none is needed."""
-        refuse_missing(value, self.dtype)
-        if not isinstance(value, np.ndarray):
-            if isinstance(value, Array) or hasattr(value, "__array__"):
-                value = np.asarray(value)
-            elif self.dtype.names is not None:
-                value = np.asarray(value, self.dtype)  # a tuple is one record, and no row of items
-            else:
-                # Numpy's own assignment checks that Python numbers fit the dtype.
-                given = np.empty(
-                    np.shape(value) if not self.dtype.hasobject else np.asarray(value, object).shape, self.dtype
-                )
-                given[...] = value
-                value = given
-        if value.dtype != self.dtype or not value.dtype.isnative:
-            value = as_dtype(value, self.dtype)
-        while value.ndim > len(shape) and value.shape[0] == 1:
-            # Not `value[0]`, which of a single item is no array, and of texts one of a shorter type.
-            value = value.reshape(value.shape[1:])
-        try:
-            return np.broadcast_to(value, shape)
-        except ValueError:
-            raise ValueError(
-                f"could not broadcast values of shape {value.shape} into a region of shape {shape}"
-            ) from None
+        return as_values(value, self.dtype, shape)
 
     # --- single chunks
 
@@ -449,7 +444,9 @@ class Array(Generic[Item]):
 
         For chunks here and there: what lies together is read faster as a region.
         """
-        return transfer.read_blocks(self._layout, self._positions(positions), self._work_with(threads))
+        found = transfer.read_blocks(self._layout, self._positions(positions), self._work_with(threads))
+        self._check_read(np.array([]))
+        return found
 
     def _positions(self, positions: Any) -> npt.NDArray[np.int64]:
         """Many grid positions, all of them checked."""
@@ -491,7 +488,7 @@ class Array(Generic[Item]):
     def delete_block(self, position: Any) -> bool:
         """Remove one chunk, so that it reads as the fill value. False if it was not stored."""
         place = self._position(position)
-        self._check_writable()
+        self._check_current()
         existed = self.block_exists(place)
         if existed:
             transfer.put(self._layout, self._rows(place), Buffers(1))
@@ -500,12 +497,13 @@ class Array(Generic[Item]):
     def read_encoded(self, position: Any) -> bytes | None:
         """The bytes of one chunk as they are stored, or None."""
         data = transfer.read_encoded(self._layout, self._rows(self._position(position)))[0]
+        self._check_read(np.array([]))
         return None if data is None else bytes(data)
 
     def write_encoded(self, position: Any, data: Any) -> None:
         """Store the bytes of one chunk as they are, without looking into them."""
         place = self._position(position)
-        self._check_writable()
+        self._check_current()
         transfer.put(self._layout, self._rows(place), Buffers.of([data]))
 
     # --- the whole
@@ -558,6 +556,11 @@ class Array(Generic[Item]):
         assert self._document is not None
         self._layout = self._laid_out(content)
         self._document.content = content
+        self.stands()
+
+    def stands(self) -> None:
+        """Take the document that is there now for the one that this array is described by."""
+        self._standing: Standing | Unwatched = UNWATCHED if self._document is None else Standing(self, self._document)
 
     def _clear_outside(self, shrunk: list[int]) -> None:
         """Remove what lies behind the end of these axes."""
@@ -568,6 +571,10 @@ class Array(Generic[Item]):
     def _laid_out(self, content: dict[str, Any]) -> Layout:
         """The layout that a document gives, with this array's options."""
         raise self._fixed()
+
+    def _described(self, content: dict[str, Any]) -> Any:
+        """What a document says besides the array's shape and attributes, in whatever way."""
+        return {name: value for name, value in content.items() if name not in _CHANGING}
 
     def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
         """The document with another shape."""
@@ -588,11 +595,6 @@ class Array(Generic[Item]):
 
     def to_dask(self, chunks: Any = None) -> dask.array.Array:
         """A dask array over this one, cut along its shards (or chunks): each task reads or writes whole objects."""
-        import dask.array
+        from zvcore.as_dask import as_dask
 
-        wanted = chunks or self.shards or self.chunks
-        if not chunks and max(count_of(self.shape, wanted), default=0) > _MOST_ALONG_AN_AXIS:
-            what = "more chunks along an axis than dask should list: say chunks="
-            raise UnsupportedError(what, key=self.store.root, found=self.grid)
-        lazy: dask.array.Array = dask.array.from_array(self, chunks=wanted, lock=False, asarray=True)
-        return lazy
+        return as_dask(self, chunks)

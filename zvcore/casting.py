@@ -11,7 +11,7 @@ from zvcore.errors import UnfitValueError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["as_dtype", "in_native_order", "in_words", "is_held_by", "refuse_missing"]
+__all__ = ["as_dtype", "as_values", "in_native_order", "in_words", "is_held_by", "refuse_missing"]
 
 
 def as_dtype(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -24,6 +24,30 @@ def as_dtype(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]
     native = np.empty(values.shape, in_native_order(dtype))
     native[...] = values
     return native if dtype.isnative else native.byteswap().view(dtype)
+
+
+def as_values(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """`value` with numpy's casting and broadcasting, without a copy where none is needed."""
+    refuse_missing(value, dtype)
+    if not isinstance(value, np.ndarray):
+        if hasattr(value, "__array__"):
+            value = np.asarray(value)
+        elif dtype.names is not None:
+            value = np.asarray(value, dtype)  # a tuple is one record, and no row of items
+        else:
+            # Numpy's own assignment checks that Python numbers fit the dtype.
+            given = np.empty(np.shape(value) if not dtype.hasobject else np.asarray(value, object).shape, dtype)
+            given[...] = value
+            value = given
+    if value.dtype != dtype or not value.dtype.isnative:
+        value = as_dtype(value, dtype)
+    while value.ndim > len(shape) and value.shape[0] == 1:
+        # Not `value[0]`, which of a single item is no array, and of texts one of a shorter type.
+        value = value.reshape(value.shape[1:])
+    try:
+        return np.broadcast_to(value, shape)
+    except ValueError:
+        raise ValueError(f"could not broadcast values of shape {value.shape} into a region of shape {shape}") from None
 
 
 def in_native_order(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -18,7 +18,7 @@ from zvcore.n5.attributes import Attributes, WithAttributes
 from zvcore.n5.blocks import Block, decode_block, encode_block, mode_of
 from zvcore.n5.documents import ATTRIBUTES, AttributesFile
 from zvcore.n5.layout import BlockLayout
-from zvcore.n5.metadata import DatasetMetadata, check_version, is_dataset
+from zvcore.n5.metadata import RESERVED, DatasetMetadata, check_version, is_dataset
 from zvcore.typed import Item
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class N5Array(WithAttributes, Array[Item]):
         and objects take theirs, all others the default.
         """
         place = self._position(position)
-        self._check_writable()
+        self._check_current()
         if isinstance(values, Block):
             block = values
         else:
@@ -237,6 +237,9 @@ class N5Array(WithAttributes, Array[Item]):
         if not is_dataset(content):
             raise NotFoundError("the dataset is gone", key=self._layout.store.root)
         return self._made(self._layout.store, content)
+
+    def _described(self, content: dict[str, Any]) -> Any:
+        return {name: content.get(name) for name in RESERVED - {"dimensions", "n5"}}
 
     def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
         return {**content, "dimensions": list(self._layout.turned(shape))}

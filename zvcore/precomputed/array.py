@@ -99,6 +99,12 @@ class ScaleArray(Array[Item]):
         layout = self._layout
         return layout_of(layout.store, info.scale(self.key), info.dtype, info.channels, layout.store_empty)
 
+    def _described(self, content: dict[str, Any]) -> Any:
+        info = VolumeInfo.from_json(content)
+        scale = info.scale(self.key)
+        told = (scale.folder, scale.voxel_offset, scale.chunk_sizes, type(scale.encoding), scale.encoding.to_scale())
+        return (info.dtype, info.channels, *told, scale.sharding, scale.gzipped)
+
     def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
         raise self._fixed()
 

@@ -139,7 +139,10 @@ class ShardWriter:
         return max(1, min(LIMIT, BATCH_BYTES // max(1, nbytes))) if store.parts_ahead() else 1
 
     def _write(self, shards: list[tuple[int, ...]]) -> None:
+        if not shards:
+            return
         self._failed = True
+        self._array._check_current()
         self._array.store.each(self._write_one, shards)
         self._failed = False
         for shard in shards:

@@ -87,6 +87,7 @@ def create_array(
     array = Zarr2Array(store, metadata, write_empty_chunks=write_empty_chunks, through=through, told=user)
     array.layout.prepared  # noqa: B018 - what the engine cannot do is told now
     begin_node(store, DOCUMENT, document, user, overwrite, through)
+    array.stands()
     return array
 
 

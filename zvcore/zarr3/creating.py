@@ -97,6 +97,7 @@ def create_array(
     if metadata.pipeline.innermost.filters:
         Filtered(metadata.pipeline.innermost).check_readable()
     begin_node(store, document, overwrite, through)
+    array.stands()
     return array
 
 

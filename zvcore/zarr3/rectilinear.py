@@ -16,7 +16,7 @@ import numpy.typing as npt
 from zvcore import transfer
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT
-from zvcore.errors import UnsupportedError
+from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.indexers import OrthogonalIndex, PointIndex
 from zvcore.transfer.batches import Steps
 from zvcore.typed import Item
@@ -138,25 +138,34 @@ class RectilinearArray(Zarr3Array[Item]):
     def _read_axes(self, whole: Selection, axes: list[Any], out: Any, work: Work) -> Any:
         given = None if out is None else transfer.target(out, whole.result_shape, self.dtype)
         result = transfer.empty(whole.result_shape, self.dtype, self.order) if given is None else given
-        if result.size:
-            steps = self._steps(axes, work)
-            for piece, key, (full, place), viewed in self._parts(axes, result):
-                layout = piece.layout
-                selection = Selection.orthogonal(key, layout.shape, layout.form.shape)
-                own = steps.of(math.prod(selection.chunk_counts(layout.form.shape)))
-                with piece.telling():
-                    if viewed and result.dtype.isnative:
-                        transfer.read(layout, selection, full[place], own)
-                    else:
-                        values = np.empty(selection.result_shape, self.dtype)
-                        transfer.read(layout, selection, values, own)
-                        full[place] = values
+        try:
+            self._read_parts(axes, result, work)
+        except CorruptDataError:
+            self._check_read(result)
+            raise
+        self._check_read(result)
         if out is not None:
             return out
         return result[()] if whole.is_item else result
 
+    def _read_parts(self, axes: list[Any], result: npt.NDArray[Any], work: Work) -> None:
+        if not result.size:
+            return
+        steps = self._steps(axes, work)
+        for piece, key, (full, place), viewed in self._parts(axes, result):
+            layout = piece.layout
+            selection = Selection.orthogonal(key, layout.shape, layout.form.shape)
+            own = steps.of(math.prod(selection.chunk_counts(layout.form.shape)))
+            with piece.telling():
+                if viewed and result.dtype.isnative:
+                    transfer.read(layout, selection, full[place], own)
+                else:
+                    values = np.empty(selection.result_shape, self.dtype)
+                    transfer.read(layout, selection, values, own)
+                    full[place] = values
+
     def _write_axes(self, whole: Selection, axes: list[Any], value: Any, work: Work) -> None:
-        self._check_writable()
+        self._check_current()
         values = self._as_values(value, whole.result_shape)
         if values.size:
             steps = self._steps(axes, work)
@@ -207,7 +216,7 @@ class RectilinearArray(Zarr3Array[Item]):
 
     def delete_block(self, position: Any) -> bool:
         place = self._position(position)
-        self._check_writable()
+        self._check_current()
         existed = self.block_exists(place)
         if existed:
             self.store.delete(self.metadata.key(place))
@@ -219,7 +228,7 @@ class RectilinearArray(Zarr3Array[Item]):
         return None if found is None else bytes(found)
 
     def write_encoded(self, position: Any, data: Any) -> None:
-        self._check_writable()
+        self._check_current()
         self.store.put(self.metadata.key(self._position(position)), bytes(data))
 
     # --- the whole
@@ -306,11 +315,12 @@ class _Points(PointIndex[Item]):
             with piece.telling():
                 transfer.read(piece.layout, selection, values, array._work)
             result[chosen] = values
+        array._check_read(result)
         return result.reshape(whole.result_shape)[()]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         array = self._array
-        array._check_writable()
+        array._check_current()
         whole = Selection.points(key, array.shape, array.chunks)
         values = array._as_values(value, whole.result_shape).reshape(-1)
         for piece, selection, chosen in array._pointed(whole, key) if values.size else ():

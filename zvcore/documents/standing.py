@@ -1,0 +1,134 @@
+"""Whether what was opened is still there, and still what it was: others may remove, replace or resize it meanwhile."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from zvcore.errors import ConflictError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from zvcore.documents.document import Document
+    from zvcore.layout import Layout
+
+__all__ = ["UNWATCHED", "Standing", "Unwatched"]
+
+
+class _Described(Protocol):
+    """An array, as far as it is asked here."""
+
+    @property
+    def layout(self) -> Layout: ...
+
+    def _laid_out(self, content: dict[str, Any]) -> Layout:
+        """The layout that a document gives; NotFoundError where it tells of no such array any longer."""
+        ...
+
+    def _described(self, content: dict[str, Any]) -> Any:
+        """What a document says of how chunks are stored, apart from the array's shape."""
+        ...
+
+
+class Unwatched:
+    """The state of an array without a document of its own."""
+
+    def check_written(self, array: _Described) -> None: ...
+
+    def check_read(self, array: _Described, found: npt.NDArray[Any]) -> None: ...
+
+
+UNWATCHED = Unwatched()
+
+# Over a network, to look is a request: it is done this many seconds after the last look, and not for each write.
+_PAUSE = 1.0
+# Nothing that a store says of a version.
+_UNKNOWN: Any = object()
+
+
+class Standing:
+    """The state of the document of an array when it was last looked at."""
+
+    __slots__ = ("_description", "_document", "_far", "_looked", "_seen")
+
+    def __init__(self, array: _Described, document: Document) -> None:
+        store = document.store
+        self._document = document
+        self._description = array._described(document.content)
+        self._far = store.remote or store.blind or not store.can_lock
+        self._looked = time.monotonic() if self._far else 0.0
+        self._seen = _UNKNOWN
+        if not self._far:
+            seen = store.stamp(document.key)
+            # One that is too young may be of a change since it was read. None: only others tell of this array.
+            self._seen = seen if seen is None or store.settled(seen) else _UNKNOWN
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (self._document, self._description, self._far, self._seen is None))
+
+    def check_written(self, array: _Described) -> None:
+        """Before a write: raise where readers would not find what is written, or something else than was written."""
+        layout = self._changed(array)
+        if layout is None or layout.shape == array.layout.shape:
+            return
+        units = array.layout.shard_shape or array.layout.form.shape
+        for old, new, unit in zip(array.layout.shape, layout.shape, units, strict=True):
+            # What is written where the old end cut an object would take the place of what is there behind it.
+            if new < old or (new > old and (old % unit or not layout.regular)):
+                raise self._resized(array.layout, layout)
+
+    def check_read(self, array: _Described, found: npt.NDArray[Any]) -> None:
+        """After a read: raise where what was found may be nothing but what is missing by now."""
+        if self._far and not _is_filled(array.layout, found):
+            return
+        layout = self._changed(array)
+        if layout is not None and any(new < old for old, new in zip(array.layout.shape, layout.shape, strict=True)):
+            raise self._resized(array.layout, layout)
+
+    def _changed(self, array: _Described) -> Layout | None:
+        """The layout that the document gives now; None where it is as it was, or is not to be asked."""
+        if self._seen is None:
+            return None
+        if self._far:
+            last, self._looked = self._looked, time.monotonic()
+            if self._looked - last < _PAUSE:
+                self._looked = last
+                return None
+        store, key = self._document.store, self._document.key
+        now = store.stamp(key)
+        if now is not None and now == self._seen:
+            return None
+        content = self._document.latest()
+        layout = array._laid_out(content)
+        if array._described(content) != self._description or len(layout.shape) != len(array.layout.shape):
+            what = "another array has taken the place of the one that was opened: open it again"
+            raise ConflictError(what, key=f"{store.root}/{key}")
+        if layout.shape == array.layout.shape and now is not None and store.settled(now):
+            self._seen = now
+        return layout
+
+    def _resized(self, old: Layout, new: Layout) -> ConflictError:
+        what = "the array was given another shape meanwhile: refresh() it"
+        key = f"{self._document.store.root}/{self._document.key}"
+        return ConflictError(what, key=key, expected=old.shape, found=new.shape)
+
+
+def _restored(document: Document, description: Any, far: bool, unknown: bool) -> Standing:
+    """In another process: what it was when it was sent, and has to be looked at."""
+    made = object.__new__(Standing)
+    made._document, made._description, made._far = document, description, far
+    made._looked = time.monotonic() if far else 0.0
+    made._seen = None if unknown else _UNKNOWN
+    return made
+
+
+def _is_filled(layout: Layout, found: npt.NDArray[Any]) -> bool:
+    """Whether these values are nothing but what missing chunks read as. Most are told by the first of them."""
+    if not found.size or found.dtype.hasobject or found.dtype.kind == "T":
+        return bool(found.size) and bool((found == layout.fill_value).all())
+    fill = np.array(layout.fill_value, found.dtype)
+    first = np.asarray(found[(0,) * found.ndim])
+    return first.tobytes() == fill.tobytes() and bool(((found == fill) | ((found != found) & (fill != fill))).all())
