@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
-from zvcore.boxes import box_of, count_of, given_lengths, integers, slices, whole_number
+from zvcore.boxes import box_of, count_of, given_lengths, grid_position, integers, slices, whole_number
 from zvcore.cached import cached_property
 from zvcore.casting import as_dtype, as_values
 from zvcore.documents.standing import UNWATCHED, Standing, Unwatched
@@ -314,8 +314,15 @@ class Array(Generic[Item]):
         return values if dtype is None or dtype == values.dtype else as_dtype(values, np.dtype(dtype))
 
     def __iter__(self) -> Iterator[Any]:
-        for i in range(len(self)):
-            yield self[i]
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return transfer.slices_of(self)
+
+    def __contains__(self, item: object) -> bool:
+        raise TypeError("`in` searches no arrays, which may take hours: (array[...] == item).any() reads all of it")
+
+    def __bool__(self) -> bool:
+        return bool(self.shape[0]) if self.shape else bool(self[()])
 
     def _read(self, selection: Selection, out: npt.NDArray[Any] | None, work: Work) -> Any:
         shape = selection.result_shape
@@ -415,14 +422,7 @@ class Array(Generic[Item]):
     # --- single chunks
 
     def _position(self, position: Any) -> tuple[int, ...]:
-        given = position if isinstance(position, (tuple, list, np.ndarray)) else (position,)
-        place = integers(given, f"a grid position has whole numbers, not {position!r}")
-        if len(place) != self.ndim:
-            raise IndexError(f"a grid position has {self.ndim} numbers here, not {len(place)}")
-        for axis, (i, count) in enumerate(zip(place, self.grid, strict=True)):
-            if not 0 <= i < count:
-                raise IndexError(f"grid position {place} is outside the grid of {self.grid} chunks (axis {axis})")
-        return place
+        return grid_position(position, self.grid)
 
     def _rows(self, position: tuple[int, ...]) -> npt.NDArray[np.int64]:
         return np.array([position], np.int64).reshape(1, self.ndim)

@@ -20,6 +20,7 @@ __all__ = [
     "count_of",
     "default_chunks",
     "given_lengths",
+    "grid_position",
     "integers",
     "lengths_of",
     "slices",
@@ -68,6 +69,20 @@ def given_lengths(given: Any, what: str) -> tuple[Any, ...]:
 def lengths_of(given: Any, what: str) -> tuple[int, ...]:
     """The lengths that a caller gave, as integers."""
     return tuple(whole_number(one, what) for one in given_lengths(given, what))
+
+
+def grid_position(position: Any, grid: tuple[int, ...]) -> tuple[int, ...]:
+    """What a caller gave as the position of a chunk in a grid of so many chunks along each axis."""
+    import numpy as np  # which not everybody needs who has boxes
+
+    given = position if isinstance(position, (tuple, list, np.ndarray)) else (position,)
+    place = integers(given, f"a grid position has whole numbers, not {position!r}")
+    if len(place) != len(grid):
+        raise IndexError(f"a grid position has {len(grid)} numbers here, not {len(place)}")
+    for axis, (i, count) in enumerate(zip(place, grid, strict=True)):
+        if not 0 <= i < count:
+            raise IndexError(f"grid position {place} is outside the grid of {grid} chunks (axis {axis})")
+    return place
 
 
 def whole_number(given: Any, what: str) -> int:

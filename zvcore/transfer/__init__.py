@@ -2,6 +2,7 @@
 
 from zvcore.transfer.batches import Written
 from zvcore.transfer.gathered import write_gathered
+from zvcore.transfer.iterating import slices_of
 from zvcore.transfer.listed import read_listed
 from zvcore.transfer.ordered import OrderedWriter
 from zvcore.transfer.outside import clear_cut_objects, remove_outside
@@ -25,6 +26,7 @@ __all__ = [
     "read_encoded",
     "read_listed",
     "remove_outside",
+    "slices_of",
     "target",
     "write",
     "write_gathered",
