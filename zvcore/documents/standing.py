@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from zvcore.documents.document import Document
     from zvcore.layout import Layout
 
-__all__ = ["UNWATCHED", "Standing", "Unwatched"]
+__all__ = ["Standing", "Unwatched"]
 
 
 class _Described(Protocol):
@@ -40,8 +40,6 @@ class Unwatched:
 
     def check_read(self, array: _Described, found: npt.NDArray[Any]) -> None: ...
 
-
-UNWATCHED = Unwatched()
 
 # Over a network, to look is a request: it is done this many seconds after the last look, and not for each write.
 _PAUSE = 1.0
