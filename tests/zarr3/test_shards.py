@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import zvcore
 from zvcore.commands.cli import main
-from zvcore.errors import ReadOnlyError
+from zvcore.errors import ReadOnlyError, UnsupportedError
 from zvcore.stores import MemoryStore
 
 
@@ -240,3 +240,25 @@ def test_a_shard_writer_that_goes_away_unwritten_warns(tmp_path):
         raise ZeroDivisionError
     del writer
     assert array[:2, :2].tolist() == [[1, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("mode", ["append", "inplace"])
+def test_a_write_mode_that_cannot_work_is_refused_before_anything_is_written(tmp_path, mode):
+    """The first write of a shard replaces it as a whole: only the second told that it cannot be changed so."""
+    options = {"format": "zarr3", "shape": (16,), "dtype": "u1", "chunks": (4,), "shards": (16,)}
+    archive = tmp_path / "a.zip"
+    with pytest.raises(UnsupportedError, match=f"write_mode '{mode}': objects of this store cannot be changed"):
+        zvcore.create(archive, write_mode=mode, **options)
+    zvcore.create(archive, **options)[...] = 1
+    with pytest.raises(UnsupportedError, match=f"write_mode '{mode}': objects of this store cannot be changed"):
+        zvcore.open(archive, "r+", write_mode=mode)
+    assert (zvcore.open(archive, write_mode=mode)[...] == 1).all()
+    if mode == "append":
+        first = {**options, "index_location": "start"}
+        with pytest.raises(UnsupportedError, match="'append' needs the index at the end of the shard"):
+            zvcore.create(tmp_path / "a", write_mode=mode, **first)
+        assert not (tmp_path / "a").exists()
+        zvcore.create(tmp_path / "a", **first)[...] = 1
+        with pytest.raises(UnsupportedError, match="'append' needs the index at the end of the shard"):
+            zvcore.open(tmp_path / "a", "r+", write_mode=mode)
+        assert (zvcore.open(tmp_path / "a", write_mode=mode)[...] == 1).all()

@@ -69,7 +69,7 @@ def open(store: Store, mode: str = "r", **options: Any) -> Zarr3Array | Zarr3Gro
     from zvcore.zarr3.array import array_of
     from zvcore.zarr3.group import Zarr3Group, create_group
     from zvcore.zarr3.metadata import ArrayMetadata, read_metadata
-    from zvcore.zarr3.sharding import check_write_options
+    from zvcore.zarr3.sharding import check_write_options, refuse_write_mode
 
     check_write_options(**options)
     if mode == "w":
@@ -77,5 +77,8 @@ def open(store: Store, mode: str = "r", **options: Any) -> Zarr3Array | Zarr3Gro
     read_only = mode == "r"
     metadata = read_metadata(store)
     if isinstance(metadata, ArrayMetadata):
-        return array_of(store, metadata, read_only=read_only, **options)
+        array = array_of(store, metadata, read_only=read_only, **options)
+        if not read_only:
+            refuse_write_mode(array.layout)
+        return array
     return Zarr3Group(store, metadata, read_only=read_only, **options)

@@ -20,6 +20,7 @@ from zvcore.zarr3.composing import array_document, sharded_codecs
 from zvcore.zarr3.dtypes import DataType, data_type_of
 from zvcore.zarr3.filtered import Filtered
 from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, write_document
+from zvcore.zarr3.sharding import refuse_write_mode
 from zvcore.zarr3.telling import forget_below, tell_above
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def create_array(
     # Read back before anything is written: what we write must be what we would accept.
     metadata = ArrayMetadata.parse(document, "zarr.json")
     array = array_of(store, metadata, through=through, **options)
+    refuse_write_mode(array.layout)
     if metadata.pipeline.innermost.filters:
         Filtered(metadata.pipeline.innermost).check_readable()
     begin_node(store, document, overwrite, through)

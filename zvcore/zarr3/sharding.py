@@ -54,6 +54,18 @@ def check_write_options(
         raise ValueError(f"dead_bytes_threshold lies between 0 and 1, not at {dead_bytes_threshold}")
 
 
+def refuse_write_mode(layout: Layout) -> None:
+    """UnsupportedError where shards cannot be changed in the way that was asked for: the first change would tell it."""
+    if not isinstance(layout, ShardLayout) or layout.write_mode == "rewrite" or not layout.simple:
+        return
+    mode = f"write_mode {layout.write_mode!r}"
+    if not layout.store.supports_patch:
+        raise UnsupportedError(f"{mode}: objects of this store cannot be changed in place", key=layout.store.root)
+    if layout.write_mode == "append" and layout.levels[0].form.head:
+        what = "needs the index at the end of the shard (index_location): at the start, others would see a part of it"
+        raise UnsupportedError(f"{mode} {what}", key=layout.store.root)
+
+
 class ShardLayout(Layout):
     """An array whose chunks lie together in shards, nested as deep as its metadata say."""
 
