@@ -14,7 +14,7 @@ from zvcore.precomputed.annotation_boxes import meet_box
 from zvcore.precomputed.annotation_info import ANNOTATIONS_TYPE, AnnotationInfo, AnnotationProperty
 from zvcore.precomputed.annotation_records import ID, Columns, RecordForm, joined, taken
 from zvcore.precomputed.annotation_values import IndexValues
-from zvcore.precomputed.ids import Ids, as_id, as_ids
+from zvcore.precomputed.ids import Ids, as_id, as_ids, is_id
 from zvcore.precomputed.metadata import read_info
 from zvcore.stores import open_store
 
@@ -109,7 +109,7 @@ class Annotations:
         return len(self.ids())
 
     def __contains__(self, id: object) -> bool:
-        if not isinstance(id, SupportsIndex) or not 0 <= id.__index__() < 2**64:
+        if not is_id(id):
             return False
         return len(self._by_id.fetch(as_ids([id]))[2]) == 1
 

@@ -15,7 +15,7 @@ from zvcore.care.checking import WrongSizeError
 from zvcore.documents.members import Items, Member, Place, Table, Text
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOnlyError, UnsupportedError
 from zvcore.precomputed.content_encoding import stored_file
-from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
+from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids, is_id
 from zvcore.precomputed.metadata import read_info
 from zvcore.precomputed.set_files import delete_files, holds_file, put_objects
 from zvcore.precomputed.set_views import ItemsAhead, ValuesAhead
@@ -200,7 +200,7 @@ class LegacyMeshes(Mapping[int, Surface]):
         delete_files(self.store, [f"{id}:0:0" for id in numbers])
 
     def __contains__(self, id: object) -> bool:
-        if not (isinstance(id, SupportsIndex) and 0 <= id.__index__() <= MAX_ID):
+        if not is_id(id):
             return False
         return holds_file(self.store, f"{id.__index__()}:0")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
+from zvcore.boxes import integers
 from zvcore.cached import cached_property
 from zvcore.errors import CorruptDataError, MetadataError
 from zvcore.precomputed.draco import decode_fragment
@@ -165,6 +166,7 @@ class Meshes(SegmentMapping[Mesh]):
         if data is None:
             return default
         mesh = self._value(as_id(key), data)
+        (lod,) = integers((lod,), f"lod is the whole number of a level, not {lod!r}")
         if not 0 <= lod < mesh.lods:
             raise IndexError(f"segment {mesh.id} has {mesh.lods} levels; {lod} is none of them")
         mesh.lod = lod

@@ -10,7 +10,7 @@ import numpy as np
 from zvcore.documents.members import Items, Made, Member, Number, Place, Table
 from zvcore.errors import CorruptDataError, NotFoundError, ReadOnlyError
 from zvcore.precomputed.content_encoding import stored_file
-from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
+from zvcore.precomputed.ids import Ids, as_id, as_ids, is_id
 from zvcore.precomputed.metadata import read_info
 from zvcore.precomputed.set_files import delete_files, holds_file
 from zvcore.precomputed.set_views import ItemsAhead, ValuesAhead
@@ -176,7 +176,7 @@ class SegmentMapping(Mapping[int, T]):
         return self._objects.first_ids(count)
 
     def __contains__(self, id: object) -> bool:
-        return isinstance(id, SupportsIndex) and 0 <= id.__index__() <= MAX_ID and self._objects.holds(id)
+        return is_id(id) and self._objects.holds(id)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.ids().tolist())

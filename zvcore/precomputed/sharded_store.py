@@ -13,7 +13,7 @@ from zvcore.engine import Buffers, fetch
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, ZvcoreError
 from zvcore.layout import ABSENT
 from zvcore.precomputed.external_sort import pieces_of
-from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids
+from zvcore.precomputed.ids import Ids, as_id, as_ids, is_id
 from zvcore.precomputed.shard_reader import ShardFile, ShardReader, steadily
 from zvcore.precomputed.shard_update import update_shards
 from zvcore.precomputed.sharding_spec import ShardingSpec
@@ -133,10 +133,7 @@ class ShardedStore(Mapping[int, bytes]):
         return file, offset, data
 
     def __contains__(self, key: object) -> bool:
-        if not isinstance(key, SupportsIndex):
-            return False
-        wanted = key.__index__()
-        return 0 <= wanted <= MAX_ID and self._reader.find(wanted) is not None
+        return is_id(key) and self._reader.find(as_id(key)) is not None
 
     def locate(self, key: SupportsIndex) -> tuple[str, int, int]:
         """(file, offset, size): where the stored value of an id lies. NotFoundError if there is none."""

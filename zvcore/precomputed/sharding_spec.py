@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import codecs, kernels
+from zvcore.boxes import integers
 from zvcore.documents import parse
 from zvcore.documents.members import Integer, Made, Member, Place, Table, Text
 from zvcore.errors import CodecConflictError, CodecNotFoundError, MetadataError
@@ -195,7 +196,7 @@ class ShardingSpec:
 
     def shard_name(self, shard: SupportsIndex) -> str:
         """The file of a shard: as many lower-case hexadecimal digits as `shard_bits` needs, at least one."""
-        number = int(shard)
+        (number,) = integers((shard,), f"a shard has a whole number, not {shard!r}")
         if not 0 <= number < 1 << self.shard_bits:
             raise ValueError(f"there are {1 << self.shard_bits} shards; {number} is not one of them")
         return f"{number:0{max(1, -(-self.shard_bits // 4))}x}.shard"
