@@ -31,8 +31,8 @@ from zvcore.precomputed.annotation_schema import Schema
 from zvcore.precomputed.annotation_source import batches_of, sliced
 from zvcore.precomputed.annotation_spool import BLOCK, Spool
 from zvcore.precomputed.kinds import ANNOTATIONS
-from zvcore.precomputed.metadata import INFO, info_bytes, read_info, write_info
-from zvcore.precomputed.replacing import refuse_another_kind
+from zvcore.precomputed.metadata import INFO, info_bytes, read_info
+from zvcore.precomputed.replacing import put_own_info, refuse_another_kind
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec, grid_bits
 from zvcore.report import Report
@@ -132,7 +132,7 @@ def write_annotations(
             for name in what_is_there(store, overwrite):
                 store.delete_prefix(name) if name != INFO else store.delete(name)
             _write_indexes(store, info, frame, levels, spool, manner)
-            write_info(store, document)
+            put_own_info(store, document, None)
     schema.tell_losses()
     report.count("annotations", facts.count)
     report.count("levels", len(levels))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from zvcore.errors import ConflictError, UnsupportedError, ZvcoreError
 from zvcore.precomputed.kinds import BEING_REPLACED, LEGACY_MESHES, MESHES, SKELETONS, kind_of
 from zvcore.precomputed.legacy_meshes import MANIFEST_NAME
-from zvcore.precomputed.metadata import INFO, read_info, write_info
+from zvcore.precomputed.metadata import INFO, info_bytes, read_info, write_info
 from zvcore.precomputed.shard_reader import ShardReader
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.stores.indexes import index_cache
@@ -23,8 +23,17 @@ if TYPE_CHECKING:
     from typing import Any
 
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
 
-__all__ = ["Replacing", "left_over", "names_of_shards", "names_there", "refuse_another_kind", "take_back"]
+__all__ = [
+    "Replacing",
+    "left_over",
+    "names_of_shards",
+    "names_there",
+    "put_own_info",
+    "refuse_another_kind",
+    "take_back",
+]
 
 # Names of the files of an object, and of the single fragment that zvcore gives a legacy mesh.
 _OBJECT = re.compile(r"(0|[1-9][0-9]{0,19})(\.index)?(\.gz)?")
@@ -60,7 +69,8 @@ class Replacing:
         self._documents: list[dict[str, Any]] = []
         self._begun = False
         self.files: set[str] = set()
-        if not store.exists(INFO):
+        self._stamp = store.stamp(INFO)
+        if self._stamp is None:
             # Objects in files of their own would become objects of the new set.
             self.files = {name for name in store.list_dir()[1] if _is_of_object(name)}
             if self.files and not overwrite:
@@ -90,14 +100,35 @@ class Replacing:
             return
         self._begun = True
         others = [one for one in self._documents if one != document]
-        write_info(self._store, {"@type": BEING_REPLACED, "of": [*others, document]})
+        self._put({"@type": BEING_REPLACED, "of": [*others, document]})
 
     def end(self, document: dict[str, Any], new: Collection[str]) -> None:
         """All files of the new set are there."""
         self.begin(document)
         # Before the document comes that would have them be of the new set.
         _remove_files(self._store, self.files.difference(new))
-        write_info(self._store, document)
+        self._put(document)
+
+    def _put(self, document: dict[str, Any]) -> None:
+        """Write the document, unless somebody else has done so meanwhile, whom no lock has kept from it."""
+        put_own_info(self._store, document, self._stamp)
+        if not self._store.can_lock:
+            self._stamp = self._store.stamp(INFO)
+
+
+def put_own_info(store: Store, document: dict[str, Any], stamp: Stamp | None) -> None:
+    """Write the document of a set into the place of what was there when this set was begun."""
+    if store.can_lock:
+        write_info(store, document)
+        return
+    try:
+        store.put_if_unchanged(INFO, info_bytes(document), stamp)
+    except ConflictError as error:
+        raise ConflictError(
+            "somebody else has written a set here at the same time: its files and these are mixed; write the one that "
+            "is wanted again, with overwrite=True",
+            key=f"{store.root}/{INFO}",
+        ) from error
 
 
 def _is_of_object(name: str) -> bool:

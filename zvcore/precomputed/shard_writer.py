@@ -23,6 +23,7 @@ from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.stores import LocalStore, Store, open_store
 from zvcore.stores.indexes import index_cache
 from zvcore.stores.sole import sole_writer
+from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -103,7 +104,9 @@ def write_set(
         chain = reader.data_chain if chain is None else chain
         entries = encoded_entries(items, spec, chain, unindexed or {}, threads)
         count = _sorted(sort, entries, report)
-        written = write_shards(store, reader, sort.merged(), threads, begin)
+        # Without locks, another may begin the same shards: then the first to end one has written it.
+        alone = not before and not store.can_lock
+        written = write_shards(store, reader, sort.merged(), threads, begin, None if alone else ANYTHING)
     begin()
     for shard in before:
         names = {spec.shard_name(shard).removesuffix("shard") + suffix for suffix in ("shard", "index", "data")}
@@ -228,8 +231,12 @@ def write_shards(
     pieces: Iterator[Entries],
     threads: int | None,
     begin: Callable[[], None] = lambda: None,
+    unchanged: Anything | None = ANYTHING,
 ) -> set[int]:
-    """Write entries that come in order. Every shard is seen by readers when it is whole."""
+    """Write entries that come in order. Every shard is seen by readers when it is whole.
+
+    unchanged  None: no shard may be there already
+    """
     spec = reader.spec
     written: set[int] = set()
     last_id: int | None = None
@@ -254,7 +261,7 @@ def write_shards(
                     begin()
                     key = reader.key(shard)
                     stack.callback(index_cache().invalidate, store, key)
-                    writer = stack.enter_context(store.writer(key))
+                    writer = stack.enter_context(store.writer(key, unchanged))
                     builder = stack.enter_context(ShardBuilder(writer, spec, reader.index_chain, threads))
                     current = shard
                     written.add(shard)

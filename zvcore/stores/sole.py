@@ -19,7 +19,7 @@ __all__ = ["making", "sole_writer"]
 def sole_writer(store: Store) -> Iterator[None]:
     """Within this, this thread alone writes a set into the store's root; `ConflictError` if somebody else does already.
 
-    Where there are no locks, as in object stores, it promises nothing.
+    Where there are no locks, as in object stores, it promises nothing: what is written last must have a condition.
     """
     with ExitStack() as stack:
         _lock(stack, store, ".zvcore-writing", 0)
