@@ -10,7 +10,7 @@ import time
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError
+from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, OutOfMemoryError
 from zvcore.stores import file_writes, files
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
@@ -138,9 +138,11 @@ class LocalStore(Store):
                         raise changed(key, stamp)
                     return data
             file = pool.open(path) if in_parts else pool.open_once(path)
+            data = file.read(start, length)
         except FileNotFoundError:
             return None
-        data = file.read(start, length)
+        except MemoryError as error:
+            raise _no_memory(key, start, length) from error
         if stamp is not None and file.stamp() != stamp:
             raise changed(key, stamp)
         return data
@@ -181,9 +183,12 @@ class LocalStore(Store):
                             raise
                 pool.drop(path, file)
             file = pool.open_once(path) if held_locks else pool.open(path)
+            return read_ranges(file, key, ranges, stamp)
         except FileNotFoundError:
             return None
-        return read_ranges(file, key, ranges, stamp)
+        except MemoryError as error:
+            first, last = min(ranges), max(ranges, key=sum)
+            raise _no_memory(key, first[0], sum(last) - first[0]) from error
 
     def snapshot(
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
@@ -579,3 +584,8 @@ def _remove_tree(folder: bytes) -> int:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
     return removed
+
+
+def _no_memory(key: str, start: int, length: int | None) -> OutOfMemoryError:
+    """The error of bytes that are there, or a hole in a file that is said to be that long, and do not fit."""
+    return OutOfMemoryError("not enough memory for these bytes", key=key, offset=max(start, 0), length=length)
