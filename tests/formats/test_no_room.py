@@ -74,3 +74,29 @@ def test_the_file_that_finds_no_room_is_named(tmp_path: Path, begin: Callable[[P
         work()
     assert str(tmp_path) in str(caught.value)
     assert [path for path in (tmp_path / "there").rglob("*") if path.is_file() and path not in before] == []
+
+
+@pytest.mark.parametrize("format", ["n5", "zarr3", "precomputed"])
+def test_conversions_name_what_they_were_writing_and_not_their_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    """On a full disk, what was done cannot be noted either."""
+    from zvcore.converting.journal import Journal
+
+    values = np.random.default_rng(0).integers(0, 255, (80, 80, 80), np.uint8)
+    source = zvcore.create(tmp_path / "source", format="zarr3", data=values)
+    write = Journal._write
+
+    def full(self: Journal) -> None:
+        if self._units is not None and any((tmp_path / "made").rglob("*")) and limited:
+            raise OSError(28, "No space left on device", str(tmp_path / "made/.zvcore-convert.json"))
+        write(self)
+
+    limited: list[int] = []
+    monkeypatch.setattr(Journal, "_write", full)
+    plan = Journal.plan
+    monkeypatch.setattr(Journal, "plan", lambda self, steps: (plan(self, steps), limited.append(1))[0])
+    with small_files(), pytest.raises(OSError, match="File too large") as caught:
+        zvcore.convert(source, tmp_path / "made", format=format, chunks=(80, 80, 80), codec=None, verify=False)
+    assert str(caught.value.filename).startswith(f"{tmp_path}/made/") and "convert.json" not in caught.value.filename
+    assert any("run again, resumes it" in note for note in caught.value.__notes__)

@@ -262,10 +262,12 @@ class Conversion(ABC):
                 seen = report.copied + report.encoded + report.empty - chunks
                 report.empty += sum(prod(count_of(one.shape, one.chunks)) for one in work.targets) - seen
         except BaseException as error:
-            self.journal.flush()
+            self.journal.note_ending()
             # The array's own keys do not say which array of the group it is.
             if isinstance(error, ZvcoreError) and work.name and error.key is not None and _within(error.key):
                 error.key = f"{work.name}/{error.key}"
+            elif isinstance(error, OSError) and isinstance(error.filename, str) and _within(error.filename):
+                error.filename = "/".join(filter(None, (self.store.root.rstrip("/"), work.name, error.filename)))
             raise
         self.journal.end_step()
         _log.info(

@@ -183,6 +183,11 @@ class Journal:
         with self._lock:
             self._write()
 
+    def note_ending(self) -> None:
+        """Note what was done before an error, which is told, and not that it cannot be noted (on a full disk)."""
+        with suppress(ZvcoreError, OSError):
+            self.flush()
+
     def end(self) -> None:
         """The conversion is complete."""
         if self.parts is not None:

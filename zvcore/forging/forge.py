@@ -251,8 +251,10 @@ class Forge:
                     for what, number in counts.items():
                         report.count(what, number)
                     tell(1)
-            finally:
-                self.journal.flush()
+            except BaseException:
+                self.journal.note_ending()
+                raise
+            self.journal.flush()
 
     def _elsewhere(self, work: Work) -> AbstractContextManager[Work]:
         """Work in processes of its own, where it can be sent there, and where several units run at once."""
