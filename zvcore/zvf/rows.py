@@ -16,6 +16,7 @@ from zvcore.zvf.axes import NANOMETER, axes_of, dimensions_of
 from zvcore.zvf.columns import columns_of
 from zvcore.zvf.inputs import possible_names
 from zvcore.zvf.reading import read_chunks
+from zvcore.zvf.steady import check_same, state_of
 from zvcore.zvf.untold import untold_of_points
 from zvcore.zvf.writing import write_points
 
@@ -50,10 +51,14 @@ def read_rows(source: VectorStore) -> Rows | None:
 
 
 def _batches(level: Level, of: Columns) -> Iterator[dict[str, Any]]:
+    before = state_of(level)
     chunks = level.chunks()
     first = 0
     for begin in range(0, max(len(chunks), 1), _CHUNKS):
-        found = read_chunks(level, list(of.names), chunks[begin : begin + _CHUNKS])
+        try:
+            found = read_chunks(level, list(of.names), chunks[begin : begin + _CHUNKS])
+        finally:
+            check_same(level, before)  # what comes next would be of other points
         columns: dict[str, Any] = {"point": found.positions, **dict(of.split(found.attributes))}
         if _ID not in columns:
             columns[_ID] = np.arange(first, first + len(found.positions), dtype=np.uint64)
