@@ -17,9 +17,9 @@ from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOn
 from zvcore.precomputed.content_encoding import stored_file
 from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids, is_id
 from zvcore.precomputed.metadata import read_info
-from zvcore.precomputed.set_files import delete_files, holds_file, put_objects
+from zvcore.precomputed.set_files import delete_objects, holds_file, replace_objects
 from zvcore.precomputed.set_views import ItemsAhead, ValuesAhead
-from zvcore.precomputed.surfaces import Surface, as_surface, joined, merged
+from zvcore.precomputed.surfaces import Surface, joined, merged, surface_of
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
@@ -183,21 +183,20 @@ class LegacyMeshes(Mapping[int, Surface]):
         """Some of the ids."""
         return self.ids()[:count]
 
-    def update(self, meshes: Mapping[Any, Surface] | Iterable[tuple[SupportsIndex, Surface]]) -> None:
-        """Add meshes or replace them, each in one fragment."""
+    def update(self, meshes: Mapping[Any, Any] | Iterable[tuple[SupportsIndex, Any]]) -> None:
+        """Add meshes or replace them, each in one fragment: vertices and faces, or something that has both."""
         if self.mode == "r":
             raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
         pairs = meshes.items() if isinstance(meshes, Mapping) else meshes
-        encoded = ((as_id(id), encode_fragment(as_surface(mesh.vertices, mesh.faces))) for id, mesh in pairs)
-        put_objects(self.store, starmap(legacy_files, encoded))
+        encoded = ((as_id(id), encode_fragment(surface_of(mesh))) for id, mesh in pairs)
+        replace_objects(self.store, starmap(legacy_files, encoded), together=False)
 
     def delete(self, ids: Ids) -> None:
         """Take meshes out; their fragments, which other meshes may name too, stay unless they are named as ours are."""
         if self.mode == "r":
             raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
         numbers = as_ids(ids).tolist()
-        delete_files(self.store, [f"{id}:0" for id in numbers])
-        delete_files(self.store, [f"{id}:0:0" for id in numbers])
+        delete_objects(self.store, [(f"{id}:0:0", f"{id}:0") for id in numbers])
 
     def __contains__(self, id: object) -> bool:
         if not is_id(id):

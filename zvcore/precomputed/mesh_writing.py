@@ -20,7 +20,7 @@ from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.precomputed.simplifying import simplified
 from zvcore.precomputed.spooling import scratch_file, spool, spooled, taken_first
-from zvcore.precomputed.surfaces import Surface, as_surface
+from zvcore.precomputed.surfaces import Surface, surface_of
 from zvcore.stores import open_store
 from zvcore.stores.sole import sole_writer
 
@@ -115,13 +115,9 @@ def _surfaces(source: Mapping[Any, Any] | Iterable[tuple[Any, ...]], lods: int) 
 
 
 def _surface(given: Any) -> Surface:
-    if hasattr(given, "vertices") and hasattr(given, "faces"):
-        return as_surface(given.vertices, given.faces)
-    if isinstance(given, (tuple, list)) and len(given) == 2:
-        if isinstance(given[0], Manifest):
-            raise TypeError("manifests with their fragments are written by write_mesh_fragments")
-        return as_surface(*given)
-    raise TypeError(f"a mesh is vertices and faces, or something that has both, not {type(given).__name__}")
+    if isinstance(given, (tuple, list)) and given and isinstance(given[0], Manifest):
+        raise TypeError("manifests with their fragments are written by write_mesh_fragments")
+    return surface_of(given)
 
 
 def _write_legacy(

@@ -10,14 +10,14 @@ import numpy as np
 
 from zvcore.boxes import integers
 from zvcore.cached import cached_property
-from zvcore.errors import CorruptDataError, MetadataError
+from zvcore.errors import ConflictError, CorruptDataError, MetadataError, NotFoundError
 from zvcore.precomputed.draco import decode_fragment
-from zvcore.precomputed.ids import Ids, as_id
+from zvcore.precomputed.ids import Ids, as_id, as_ids
 from zvcore.precomputed.manifests import Manifest
 from zvcore.precomputed.metadata import info_bytes
 from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, SegmentObjects
 from zvcore.precomputed.replacing import Replacing, names_of_shards, names_there, take_back
-from zvcore.precomputed.set_files import put_objects
+from zvcore.precomputed.set_files import delete_objects, put_objects, replace_objects
 from zvcore.precomputed.shard_writer import write_set
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.spooling import taken_first
@@ -53,6 +53,8 @@ class Mesh:
         self.id = id
         self.manifest = manifest
         self.lod = lod
+        # The manifest as it was stored, where it was.
+        self.stored: bytes | None = None
 
     def __repr__(self) -> str:
         return f"<Mesh of segment {self.id}, level {self.lod} of {self.lods}>"
@@ -152,7 +154,9 @@ class Meshes(SegmentMapping[Mesh]):
         self._data = SegmentFiles(self.store)
 
     def _parsed(self, id: int, data: bytes) -> Mesh:
-        return Mesh(self, id, Manifest.from_bytes(data))
+        mesh = Mesh(self, id, Manifest.from_bytes(data))
+        mesh.stored = bytes(data)
+        return mesh
 
     @overload
     def get(self, key: int, /) -> Mesh | None: ...
@@ -174,6 +178,22 @@ class Meshes(SegmentMapping[Mesh]):
 
     def fragment_data(self, mesh: Mesh, start: int, size: int) -> bytes:
         """A part of the fragments of a mesh."""
+        try:
+            data = self._fragment_data(mesh, start, size)
+        except (CorruptDataError, NotFoundError):
+            self._check_current(mesh)
+            raise
+        self._check_current(mesh)
+        return data
+
+    def _check_current(self, mesh: Mesh) -> None:
+        """ConflictError where the manifest that a mesh was read by is no longer that of the fragments."""
+        # Over a network, that would be another request for each.
+        if mesh.stored is not None and not self.store.remote and self._objects.get(mesh.id) != mesh.stored:
+            what = "the mesh was replaced or removed while it was read: get it again"
+            raise ConflictError(what, key=self.store.root, chunk=mesh.id)
+
+    def _fragment_data(self, mesh: Mesh, start: int, size: int) -> bytes:
         total = mesh.manifest.fragment_bytes
         if self._objects.shards is not None:
             return self._objects.shards.read_before(mesh.id, total, start, size)
@@ -189,6 +209,10 @@ class Meshes(SegmentMapping[Mesh]):
             )  # fmt: skip
         return bytes(data)
 
+    def nameless(self) -> set[int]:
+        """The ids of which there are fragments in files of their own, whether a manifest names them or not."""
+        return set() if self._objects.shards is not None else set(self._data.ids().tolist())
+
     def update(self, meshes: Iterable[tuple[SupportsIndex, Manifest, Sequence[bytes] | bytes]]) -> None:
         """Add meshes or replace them, from (id, manifest, fragments); fragments stand finest level first."""
         self._objects.refuse_if_read_only()
@@ -200,9 +224,12 @@ class Meshes(SegmentMapping[Mesh]):
 
     def delete(self, ids: Ids) -> None:
         """Take meshes out; ids that have none are passed over."""
-        numbers = self._objects.delete(ids)
-        if self._objects.shards is None:
-            self._data.delete(numbers)
+        if self._objects.shards is not None:
+            self._objects.delete(ids)
+            return
+        self._objects.refuse_if_read_only()
+        manifests = self._objects.files
+        delete_objects(self.store, [(self._data.key(id), manifests.key(id)) for id in as_ids(ids).tolist()])
 
 
 def mesh_document(
@@ -290,7 +317,10 @@ def write_mesh_files(
             objects = (
                 ((data.key(id), fragments), (manifests.key(id), manifest)) for id, (manifest, fragments) in values
             )
-            put_objects(store, objects, names, begin)
+            if there is None:
+                replace_objects(store, objects, together=True)
+            else:
+                put_objects(store, objects, names, begin)
     except BaseException:
         if there is not None:
             take_back(store, names, there)

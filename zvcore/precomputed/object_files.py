@@ -8,7 +8,7 @@ from zvcore.errors import NotFoundError, ZvcoreError
 from zvcore.exchange.line_positions import count_nowhere, nowhere
 from zvcore.precomputed.draco import has_draco
 from zvcore.precomputed.mesh_checking import check_fragments, check_numbers, oddities
-from zvcore.precomputed.meshes import Mesh
+from zvcore.precomputed.meshes import Mesh, Meshes
 from zvcore.precomputed.part import FilePart
 from zvcore.precomputed.skeletons import Skeleton, Skeletons
 from zvcore.report import Problem, What
@@ -17,7 +17,6 @@ from zvcore.stores.copying import is_backup
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from zvcore.precomputed.meshes import Meshes
     from zvcore.report import Report
 
 __all__ = ["ObjectFiles"]
@@ -36,6 +35,10 @@ class ObjectFiles(FilePart):
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
         ids = self.objects.ids().tolist() if only is None else self._meant(only, report)
         report.count("values", self.look_at_each(ids, lambda id: self._look(id, fast), report))
+        if only is None and isinstance(self.objects, Meshes):
+            for id in sorted(self.objects.nameless().difference(ids)):
+                what = "the fragments of a mesh without its manifest: whoever replaced it did not end"
+                report.add(self._files(id)[0], what, chunk=id)
 
     def _look(self, id: int, fast: bool) -> list[Problem]:
         """What is odd about an object."""

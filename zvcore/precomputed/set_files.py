@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,10 +11,11 @@ from zvcore.stores.request_threads import LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
 
     from zvcore.stores import Store
 
-__all__ = ["Files", "delete_files", "holds_file", "put_objects"]
+__all__ = ["Files", "delete_files", "delete_objects", "holds_file", "put_objects", "replace_objects"]
 
 # The files of one object, (name, content) each, in the order in which they are written: what names others comes last.
 Files: TypeAlias = Sequence[tuple[str, Any]]
@@ -39,6 +41,41 @@ def put_objects(
             if names is not None:
                 names.update(name for name, _ in files)
             store.each(partial(_put, store), files)
+
+
+def replace_objects(store: Store, objects: Iterable[Files], together: bool) -> None:
+    """Write the files of objects, each by itself, which may be there already: of several writers, one after the other.
+
+    together  the files mean something only together: the last, by which the object is found, is never found beside
+              others than its own, whoever dies or reads in between
+    """
+    for batch in _batches(store, objects):
+        store.each(partial(_replace, store, together), batch)
+
+
+def delete_objects(store: Store, objects: Iterable[Sequence[str]]) -> None:
+    """Remove the files of objects, of each by their names, of which the last is the one by which it is found."""
+    store.each(partial(_delete_object, store), [*objects])
+
+
+def _held(store: Store, name: str) -> AbstractContextManager[None]:
+    """Object stores have no locks: there, whoever comes last is found, in parts."""
+    return store.lock(name) if store.can_lock else nullcontext()
+
+
+def _replace(store: Store, together: bool, files: Files) -> None:
+    found_by = files[-1][0]
+    with _held(store, found_by):
+        if together:
+            _delete(store, found_by)
+        for file in files:
+            _put(store, file)
+
+
+def _delete_object(store: Store, names: Sequence[str]) -> None:
+    with _held(store, names[-1]):
+        for name in reversed(names):
+            _delete(store, name)
 
 
 def delete_files(store: Store, names: Iterable[str]) -> None:

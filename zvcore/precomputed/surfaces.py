@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["Surface", "as_surface", "joined", "merged", "transformed"]
+__all__ = ["Surface", "as_surface", "joined", "merged", "surface_of", "transformed"]
 
 
 @dataclass
@@ -44,6 +44,15 @@ def as_surface(vertices: Any, faces: Any) -> Surface:
     if not np.isfinite(points).all():
         raise ValueError("a vertex is not finite as float32")
     return Surface(points, corners.astype(np.uint32))
+
+
+def surface_of(given: Any) -> Surface:
+    """What a caller gave as a mesh: vertices and faces, or something that has both."""
+    if hasattr(given, "vertices") and hasattr(given, "faces"):
+        return as_surface(given.vertices, given.faces)
+    if isinstance(given, (tuple, list)) and len(given) == 2:
+        return as_surface(*given)
+    raise TypeError(f"a mesh is vertices and faces, or something that has both, not {type(given).__name__}")
 
 
 def joined(pieces: Sequence[Surface]) -> Surface:
