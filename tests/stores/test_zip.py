@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import struct
 import subprocess
 import sys
@@ -580,3 +581,28 @@ def test_an_archive_that_is_asked_to_be_durable_is(
     store.close()
     zvcore.create(tmp_path / "b.zip", format="zarr3", shape=(4,), dtype="u1", chunks=(2,))[...] = 7
     assert seen[0] == "fsync" and set(seen[1:]) == {"late"}
+
+
+def test_what_others_have_made_of_an_archive_is_listed(tmp_path: Path) -> None:
+    """Also by a store that was opened before, and by a new one, which shares what the process knows of the archive."""
+    for name, keys in (("a.zip", ["one", "f/two"]), ("b.zip", ["one", "f/three", "four"])):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            for key in keys:
+                archive.writestr(key, key)
+    for question in (
+        lambda store: list(store.list()),
+        lambda store: store.list_dir(),
+        lambda store: store.sizes(["four", "f/two"]),
+        lambda store: [store.exists("four"), store.exists("f/two")],
+    ):
+        shutil.copy(tmp_path / "a.zip", tmp_path / "now.zip")
+        old = open_store(tmp_path / "now.zip")
+        before = question(old)
+        shutil.copy(tmp_path / "b.zip", tmp_path / "next.zip")
+        os.replace(tmp_path / "next.zip", tmp_path / "now.zip")
+        expected = question(open_store(tmp_path / "b.zip"))
+        assert before != expected
+        assert question(open_store(tmp_path / "now.zip")) == expected
+        shutil.copy(tmp_path / "a.zip", tmp_path / "next.zip")
+        os.replace(tmp_path / "next.zip", tmp_path / "now.zip")
+        assert question(old) == before

@@ -131,8 +131,9 @@ class Archive:
     def look_again(self) -> None:
         """Forget the directory where the file is another one by now."""
         with self.guard:
-            if self._writing is None and self.folder.stamp(self.name) != self._stamp:
+            if self._loaded and self._writing is None and self.folder.stamp(self.name) != self._stamp:
                 self._loaded = False
+                self._sorted = None
 
     def _end(self) -> Snapshot | None:
         """The bytes that say where the directory lies."""

@@ -11,7 +11,7 @@ from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_ranges, c
 from zvcore.stores.files import encode_key
 from zvcore.stores.opening import archive_in, open_beside
 from zvcore.stores.single_file import SingleFileStore
-from zvcore.stores.zip_archive import Request, archive_at
+from zvcore.stores.zip_archive import Archive, Request, archive_at
 from zvcore.stores.zip_directory import STORED, Entry
 
 if TYPE_CHECKING:
@@ -65,6 +65,8 @@ class ZipStore(Store):
 
     def __init__(self, folder: Store, name: str, read_only: bool = True) -> None:
         self._archive = archive_at(folder, name)
+        # Another store in this process may have known it longer than it has been what it is.
+        self._archive.look_again()
         self._prefix = ""
         self.read_only = read_only
         self.root = self._archive.root
@@ -191,11 +193,18 @@ class ZipStore(Store):
         found = self._archive.find(self._full(key))
         return isinstance(found, Entry) and found.method != STORED
 
+    def _present(self) -> Archive:
+        """The archive as it is now; behind a network, where to look is a request, as it was when it was last read."""
+        if not self.remote:
+            self._archive.look_again()
+        return self._archive
+
     def size(self, key: str) -> int | None:
-        return self._archive.size(self._full(key))
+        return self._present().size(self._full(key))
 
     def sizes(self, keys: Iterable[str]) -> builtins.list[int | None]:
-        return [self.size(key) for key in keys]
+        archive = self._present()
+        return [archive.size(self._full(key)) for key in keys]
 
     def stamp(self, key: str) -> Stamp | None:
         return self._archive.stamp(self._full(key))
@@ -203,14 +212,14 @@ class ZipStore(Store):
     def list(self, prefix: str = "") -> Iterator[str]:
         prefix = prefix_path(prefix)
         skip = len(self._prefix)
-        return (name[skip:] for name in self._archive.below(self._prefix + (prefix + "/" if prefix else "")))
+        return (name[skip:] for name in self._present().below(self._prefix + (prefix + "/" if prefix else "")))
 
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         prefix = prefix_path(prefix)
         above = self._prefix + (prefix + "/" if prefix else "")
         folders: dict[str, None] = {}
         objects = []
-        for key in self._archive.below(above):
+        for key in self._present().below(above):
             name, slash, _ = key[len(above) :].partition("/")
             if slash:
                 folders[name] = None
