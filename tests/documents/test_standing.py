@@ -202,3 +202,22 @@ def test_what_a_damaged_read_means(tmp_path: Path) -> None:
     zvcore.create(place, format="zarr3", shape=(4,), dtype="u8", chunks=(4,), codec=None, overwrite=True)[...] = 1
     with pytest.raises(ConflictError, match="another array has taken the place"):
         array[...]
+
+
+@pytest.mark.parametrize("kind", RESIZED)
+def test_the_document_is_read_once_for_each_of_its_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("zvcore.stores.local.LocalStore.settled", lambda self, stamp: True)
+    made(tmp_path / "a", kind)
+    array, other = opened(tmp_path / "a"), opened(tmp_path / "a")
+    read: list[int] = []
+    latest = type(array._document).latest
+    monkeypatch.setattr(type(array._document), "latest", lambda self: (read.append(1), latest(self))[1])
+    for change in (lambda: other.resize((12, 8, 8)), lambda: other.attrs.update(a=1)):
+        change()
+        read.clear()
+        for _ in range(3):
+            array[0] = 3
+            assert (array[0] == 3).all()
+        assert len(read) <= 1

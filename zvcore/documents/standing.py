@@ -50,7 +50,7 @@ _UNKNOWN: Any = object()
 class Standing:
     """The state of the document of an array when it was last looked at."""
 
-    __slots__ = ("_description", "_document", "_far", "_looked", "_seen")
+    __slots__ = ("_description", "_document", "_far", "_looked", "_other", "_seen")
 
     def __init__(self, array: _Described, document: Document) -> None:
         store = document.store
@@ -59,6 +59,8 @@ class Standing:
         self._far = store.remote or store.blind or not store.can_lock
         self._looked = time.monotonic() if self._far else 0.0
         self._seen = _UNKNOWN
+        # What the document gave then, if that was another shape than the array's.
+        self._other: Layout | None = None
         if not self._far:
             seen = store.stamp(document.key)
             # One that is too young may be of a change since it was read. None: only others tell of this array.
@@ -70,7 +72,7 @@ class Standing:
     def check_written(self, array: _Described) -> None:
         """Before a write: raise where readers would not find what is written, or something else than was written."""
         layout = self._changed(array)
-        if layout is None or layout.shape == array.layout.shape:
+        if layout is None:
             return
         units = array.layout.shard_shape or array.layout.form.shape
         for old, new, unit in zip(array.layout.shape, layout.shape, units, strict=True):
@@ -87,7 +89,7 @@ class Standing:
             raise self._resized(array.layout, layout)
 
     def _changed(self, array: _Described) -> Layout | None:
-        """The layout that the document gives now; None where it is as it was, or is not to be asked."""
+        """The layout that the document gives now, if it is of another shape; None also where it is not to be asked."""
         if self._seen is None:
             return None
         if self._far:
@@ -98,15 +100,16 @@ class Standing:
         store, key = self._document.store, self._document.key
         now = store.stamp(key)
         if now is not None and now == self._seen:
-            return None
+            return self._other
         content = self._document.latest()
         layout = array._laid_out(content)
         if array._described(content) != self._description or len(layout.shape) != len(array.layout.shape):
             what = "another array has taken the place of the one that was opened: open it again"
             raise ConflictError(what, key=f"{store.root}/{key}")
-        if layout.shape == array.layout.shape and now is not None and store.settled(now):
-            self._seen = now
-        return layout
+        other = None if layout.shape == array.layout.shape else layout
+        if now is not None and store.settled(now):
+            self._seen, self._other = now, other
+        return other
 
     def _resized(self, old: Layout, new: Layout) -> ConflictError:
         what = "the array was given another shape meanwhile: refresh() it"
@@ -119,7 +122,7 @@ def _restored(document: Document, description: Any, far: bool, unknown: bool) ->
     made = object.__new__(Standing)
     made._document, made._description, made._far = document, description, far
     made._looked = time.monotonic() if far else 0.0
-    made._seen = None if unknown else _UNKNOWN
+    made._seen, made._other = None if unknown else _UNKNOWN, None
     return made
 
 
