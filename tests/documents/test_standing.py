@@ -85,6 +85,18 @@ def test_an_array_that_was_removed(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_attributes_of_an_array_that_was_removed(tmp_path: Path, kind: str) -> None:
+    """They would be those of something that is not there, or of a group."""
+    made(tmp_path / "a", kind)
+    array = opened(tmp_path / "a")
+    array.attrs["x"] = 1
+    shutil.rmtree(tmp_path / "a")
+    with pytest.raises(NotFoundError):
+        array.attrs["x"] = 2
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_another_array_in_its_place(tmp_path: Path, kind: str) -> None:
     place = tmp_path / "a"
     made(place, kind)

@@ -16,7 +16,7 @@ from zvcore.engine.work import Work
 from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.n5.attributes import Attributes, WithAttributes
 from zvcore.n5.blocks import Block, decode_block, encode_block, mode_of
-from zvcore.n5.documents import ATTRIBUTES, AttributesFile
+from zvcore.n5.documents import ATTRIBUTES, DatasetFile
 from zvcore.n5.layout import BlockLayout
 from zvcore.n5.metadata import RESERVED, DatasetMetadata, check_version, is_dataset
 from zvcore.typed import Item
@@ -56,7 +56,7 @@ class N5Array(WithAttributes, Array[Item]):
         self._options: dict[str, Any] = {
             "order": order, "pad_edges": pad_edges, "strict": strict, "write_empty_blocks": write_empty_blocks,
         }  # fmt: skip
-        file = AttributesFile(store, document, read_only=read_only)
+        file = DatasetFile(store, document, read_only=read_only)
         super().__init__(
             self._made(store, document),
             format="n5",

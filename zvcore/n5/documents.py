@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.documents.document import Document, dump, fetch, parse_any
-from zvcore.errors import MetadataError
+from zvcore.errors import MetadataError, NotFoundError
+from zvcore.n5.metadata import is_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zvcore.stores import Store
 
-__all__ = ["ATTRIBUTES", "AttributesFile", "change_document", "document_key", "encoded", "read_document"]
+__all__ = ["ATTRIBUTES", "AttributesFile", "DatasetFile", "change_document", "document_key", "encoded", "read_document"]
 
 ATTRIBUTES = "attributes.json"
 
@@ -56,6 +57,16 @@ class AttributesFile(Document):
 
     def encode(self, content: dict[str, Any]) -> bytes:
         return encoded(content)
+
+
+class DatasetFile(AttributesFile):
+    """The attributes.json of a dataset, which does not become that of a group when the dataset was removed."""
+
+    def parse(self, raw: bytes | None) -> dict[str, Any]:
+        document = super().parse(raw)
+        if not is_dataset(document):
+            raise NotFoundError("the dataset is gone", key=f"{self.store.root}/{self.key}")
+        return document
 
 
 def change_document(store: Store, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:

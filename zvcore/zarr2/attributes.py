@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import zvcore.documents
 from zvcore.documents.document import Document, parse
-from zvcore.errors import MetadataError
+from zvcore.errors import MetadataError, NotFoundError
 from zvcore.zarr2.consolidated import tell_above
 from zvcore.zarr2.metadata import ATTRIBUTES
 
@@ -43,7 +43,10 @@ class Described(Document):
 
 
 class AttributesFile(Described):
-    """The .zattrs of a node, read when somebody asks for them. It is made when there is something to say."""
+    """The .zattrs of a node, read when somebody asks for them. It is made when there is something to say.
+
+    of  the document of the node that these are of: without it, there is nothing that they could be of
+    """
 
     def __init__(
         self,
@@ -52,10 +55,17 @@ class AttributesFile(Described):
         *,
         read_only: bool = False,
         through: Sequence[Store] = (),
+        of: str | None = None,
     ) -> None:
+        self._of = of
         self._content: dict[str, Any] | None = None
         super().__init__(store, ATTRIBUTES, content or {}, read_only=read_only, through=through)
         self._content = content
+
+    def change(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+        if self._of is not None and not self.read_only and not self.store.exists(self._of):
+            raise NotFoundError("it was removed meanwhile", key=f"{self.store.root}/{self._of}")
+        return super().change(make)
 
     @property
     def content(self) -> dict[str, Any]:
