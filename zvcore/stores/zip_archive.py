@@ -36,13 +36,15 @@ _opening = threading.Lock()
 
 
 def archive_at(folder: Store, name: str) -> Archive:
-    """The archive of this name in a folder: within a process, the same one for all."""
+    """The archive of this name in a folder: within a process, the same one for all, as it is now."""
     place = folder.object_id(name)
     with _opening:
         found = _open.get(place)
         if found is None:
             found = _open[place] = Archive(folder, name)
-        return found
+            return found
+    found.opened_again(folder)
+    return found
 
 
 class Request(NamedTuple):
@@ -86,6 +88,13 @@ class Archive:
             self.folder = self.folder.durable(True)
             if self._writing is not None:
                 self._writing.folder = self.folder
+
+    def opened_again(self, folder: Store) -> None:
+        """Somebody else opens it, who may write where those before could only read, and expects what is there now."""
+        with self.guard:
+            if self.folder.read_only and not folder.read_only:
+                self.folder = folder.durable(self.folder.fsync or folder.fsync)
+            self.look_again()
 
     def after_fork(self) -> None:
         """Another thread may have held a lock in the parent, in the middle of a change."""
@@ -163,11 +172,24 @@ class Archive:
                     return self._writing.entries[key]
                 if key in self._writing.gone:
                     return None
-            return self.entries().get(key)
+            found = self.entries().get(key)
+            if found is None and self._is_near():
+                self.look_again()
+                found = self.entries().get(key)
+            return found
+
+    def _is_near(self) -> bool:
+        """Whether it costs next to nothing to ask for the archive's version.
+
+        Reads of what is there notice a new version. Without asking, what others have added is absent: the fill value.
+        """
+        return self.folder.local_root is not None
 
     def names(self) -> list[str]:
         """All of them, in order."""
         with self.guard:
+            if self._is_near():
+                self.look_again()
             if self._sorted is None:
                 names = {*self.entries()}
                 if self._writing is not None:
