@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.boxes import count_of
 from zvcore.errors import UnsupportedError
+from zvcore.lazy import needed_by
 
 if TYPE_CHECKING:
     import dask.array
@@ -20,8 +21,8 @@ _MOST_ALONG_AN_AXIS = 1 << 24
 
 def as_dask(array: Array, chunks: Any) -> dask.array.Array:
     """Cut along shards (or chunks) unless `chunks` says otherwise."""
-    import dask.array
-
+    with needed_by("to_dask"):
+        import dask.array
     wanted = chunks or array.shards or array.chunks
     if not chunks and max(count_of(array.shape, wanted), default=0) > _MOST_ALONG_AN_AXIS:
         what = "more chunks along an axis than dask should list: say chunks="

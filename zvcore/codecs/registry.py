@@ -160,6 +160,8 @@ def _not_found(name: str, format: str | None, where: str | None) -> CodecNotFoun
         advice.append("zvcore's own codecs are missing because it is not installed: pip install [-e] .")
     if importlib.util.find_spec("numcodecs") is not None:
         installed += ", and those of numcodecs as numcodecs.<id>"
+    elif format == "zarr2":
+        advice.append('if it is one of numcodecs: pip install "zvcore[numcodecs]"')
     if not advice:
         advice.append(f"install a package that has an entry point {name!r} in {GROUP!r}, or use zvcore.codecs.register")
     return CodecNotFoundError(f"{asked}; installed: {installed}; {'; '.join(advice)}", key=where)

@@ -18,6 +18,7 @@ from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT
 from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.indexers import OrthogonalIndex, PointIndex
+from zvcore.lazy import needed_by
 from zvcore.transfer.batches import Steps
 from zvcore.typed import Item
 from zvcore.zarr3.array import Zarr3Array
@@ -278,7 +279,8 @@ class RectilinearArray(Zarr3Array[Item]):
 
     def to_dask(self, chunks: Any = None) -> Any:
         """A dask array over this one, cut along its chunks (or shards)."""
-        import dask.array
+        with needed_by("to_dask"):
+            import dask.array
 
         if chunks is None:
             if math.prod(self.grid) > 1 << 20:

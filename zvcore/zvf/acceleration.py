@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from zvcore import acceleration
+from zvcore.lazy import needed_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +57,8 @@ def accelerate() -> Acceleration:
     Modules that are imported later take them from there. ImportError where zarr-vectors is not installed.
     """
     compat = importlib.import_module("zvcore.zvf.compat")
-    theirs = importlib.import_module("zarr_vectors.encoding.fragments")
+    with needed_by("accelerate"):
+        theirs = importlib.import_module("zarr_vectors.encoding.fragments")
     sharding = importlib.import_module("zarr_vectors.sharding.io")
     # Modules that hold these functions by name have to be loaded to be changed.
     for name in ("zarr_vectors.core.arrays", "zarr_vectors.building", "zarr_vectors.sharding"):
