@@ -261,3 +261,14 @@ def test_strict_refuses_what_a_file_of_an_image_has_no_place_for(tmp_path: Path)
     with pytest.raises(UnsupportedError, match="'note'"):
         zvcore.convert(tmp_path / "a", tmp_path / "a.nii", format="nifti", strict=True)
     assert not (tmp_path / "a.nii").exists()
+
+
+@pytest.mark.parametrize("format", ["zarr2", "zarr3", "n5"])
+def test_what_the_documents_of_version_2_say_beside_the_format_is_told(tmp_path: Path, format: str) -> None:
+    """NCZarr puts its members into .zarray and .zgroup, where attributes are not."""
+    zvcore.open(tmp_path / "a", "w", format="zarr2")
+    zvcore.create(tmp_path / "a" / "b", format="zarr2", shape=(4,), dtype="u1", chunks=(2,))
+    document(tmp_path / "a" / ".zgroup", lambda said: said.update(_nczarr_group={"dims": {"x": 4}}))
+    document(tmp_path / "a" / "b" / ".zarray", lambda said: said.update(_nczarr_array={"dimrefs": ["/x"]}))
+    losses = {loss.where: loss.what for loss in zvcore.convert(tmp_path / "a", tmp_path / "c", format=format).losses}
+    assert "'_nczarr_group'" in losses[""] and "'_nczarr_array'" in losses["b"]

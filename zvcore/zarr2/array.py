@@ -47,7 +47,9 @@ class Zarr2Array(Array[Item]):
         super().__init__(
             ChunkLayout(store, metadata, write_empty_chunks),
             format="zarr2",
-            attrs=Attributes(AttributesFile(store, told, read_only=read_only, through=through, of=DOCUMENT)),
+            attrs=Attributes(
+                AttributesFile(store, told, read_only=read_only, through=through, of=DOCUMENT), foreign=metadata.foreign
+            ),
             document=Described(store, DOCUMENT, metadata.document, read_only=read_only, through=through),
             read_only=read_only,
             threads=threads,

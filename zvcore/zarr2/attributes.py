@@ -11,7 +11,7 @@ from zvcore.zarr2.consolidated import tell_above
 from zvcore.zarr2.metadata import ATTRIBUTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from zvcore.stores import Store
 
@@ -88,7 +88,14 @@ class AttributesFile(Described):
 
 
 class Attributes(zvcore.documents.Attributes):
-    """The attributes of one array or group; all of them are the user's."""
+    """The attributes of one array or group; all of them are the user's.
+
+    foreign  members of the node's other document that the format does not have (NCZarr puts some there)
+    """
+
+    def __init__(self, document: AttributesFile, foreign: Iterable[str] = ()) -> None:
+        super().__init__(document)
+        self.foreign = frozenset(foreign)
 
 
 def dimension_names(attributes: Any, rank: int) -> tuple[str, ...] | None:

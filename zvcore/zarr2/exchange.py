@@ -13,7 +13,7 @@ from zvcore.exchange.by_place import AxesByPlace
 from zvcore.exchange.ome_writer import OmeWriter
 from zvcore.exchange.stored import given_dtype, read_mask_value, stored_axes
 from zvcore.exchange.target import chunk_shape, fill_value
-from zvcore.zarr2.attributes import DIMENSIONS, dimension_names
+from zvcore.zarr2.attributes import DIMENSIONS, Attributes, dimension_names
 from zvcore.zarr2.consolidated import consolidate
 from zvcore.zarr2.dtypes import is_unsaid_nan
 from zvcore.zarr2.group import Zarr2Group, create_group
@@ -51,6 +51,10 @@ class Zarr2Exchange(AxesByPlace):
 
     def is_consolidated(self, node: Any) -> bool:
         return isinstance(node, Zarr2Group) and node.store.exists(CONSOLIDATED)
+
+    def other_members(self, attrs: Mapping[str, Any]) -> list[str]:
+        # Attributes stand in a document of their own here.
+        return sorted(attrs.foreign) if isinstance(attrs, Attributes) else []
 
     def filters_of(self, array: Array) -> list[Codec]:
         metadata = _metadata(array)

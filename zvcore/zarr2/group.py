@@ -67,7 +67,8 @@ class Zarr2Group(Group):
         self._told_above = told
         self._options = options
         attributes = None if told is None else told.get(ATTRIBUTES, {})
-        self._attrs = Attributes(AttributesFile(store, attributes, read_only=self.read_only, through=through))
+        document = AttributesFile(store, attributes, read_only=self.read_only, through=through)
+        self._attrs = Attributes(document, foreign=metadata.foreign)
 
     @property
     def attrs(self) -> Attributes:

@@ -102,6 +102,11 @@ class ArrayMetadata:
         )
 
     @property
+    def foreign(self) -> frozenset[str]:
+        """Members of the document that the format does not have."""
+        return frozenset(self.document.keys() - ARRAY.names - {"zarr_format"})
+
+    @property
     def undefined(self) -> bool:
         """Whether what is not stored has no value: others may read anything there, so nothing is left out."""
         return self.document["fill_value"] is None
@@ -140,6 +145,11 @@ class GroupMetadata:
 
     document: dict[str, Any] = field(repr=False)
     where: str = ""
+
+    @property
+    def foreign(self) -> frozenset[str]:
+        """Members of the document that the format does not have."""
+        return frozenset(self.document.keys() - {"zarr_format"})
 
 
 def parse_array(document: Any, where: str) -> ArrayMetadata:
