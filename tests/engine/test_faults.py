@@ -504,3 +504,20 @@ def test_a_frame_that_declares_too_much_gets_no_room_to_prove_it():
     command = [sys.executable, "-c", textwrap.dedent(script), frame.hex()]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.stdout == "refused\n", answer.stderr
+
+
+@pytest.mark.parametrize("limit", [1 << 30, 1 << 62, sys.maxsize, 1 << 70])
+def test_stored_bytes_are_read_however_large_the_limit_is(tmp_path, limit):
+    """The engine counts several times as much in 64 bits."""
+    store = LocalStore(tmp_path, read_only=False)
+    store.put("large", bytes(17 << 20))
+    assert len(fetch(store, Sources(Keys.of(["large"])), max_size=limit)[0]) == 17 << 20
+
+
+def test_large_chunks_are_had_as_they_are_stored(tmp_path):
+    options = {"shape": (1, 17, 1 << 20), "dtype": "u1", "chunks": (1, 17, 1 << 20), "codec": None}
+    array = zvcore.create(tmp_path / "a.zarr", format="zarr3", **options)
+    array[...] = 1
+    assert array.read_encoded((0, 0, 0)) == bytes([1]) * (17 << 20)
+    report = zvcore.convert(tmp_path / "a.zarr", tmp_path / "b", format="precomputed", codec="raw", verify=True)
+    assert report.verbatim == 1

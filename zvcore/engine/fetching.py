@@ -26,7 +26,16 @@ if TYPE_CHECKING:
     from zvcore.errors import ZvcoreError
     from zvcore.stores import Store
 
-__all__ = ["StaleSourcesError", "at_hand", "encode_many", "fetch", "fetch_sound", "reachable"]
+__all__ = ["StaleSourcesError", "at_hand", "ceiling", "encode_many", "fetch", "fetch_sound", "reachable"]
+
+# The engine believes stored bytes that are several times as many, and counts these in 64 bits.
+_LARGEST = 1 << 60
+
+
+def ceiling(max_size: int | None, expected: npt.NDArray[np.uint64] | None = None) -> int:
+    """The most that the engine may make of a row; by it, it judges how many stored bytes are too many to be read."""
+    most = min(codecs.max_decoded_size if max_size is None else max_size, _LARGEST)
+    return most if expected is None or not len(expected) else min(most, int(expected.max()))
 
 
 def fetch(
@@ -48,8 +57,7 @@ def fetch(
     refers to.
     """
     chunks = _chunks(store, sources, chains, count)
-    limit = codecs.max_decoded_size if max_size is None else max_size
-    return fetch_chunks(chunks, Work(thread_count(threads), progress), expected, limit)
+    return fetch_chunks(chunks, Work(thread_count(threads), progress), expected, ceiling(max_size, expected))
 
 
 def fetch_sound(
@@ -67,7 +75,7 @@ def fetch_sound(
     """
     faults: list[tuple[int, ZvcoreError]] = []
     chunks = _chunks(store, sources, chains, count)
-    return fetch_chunks(chunks, Work(thread_count(threads)), expected, codecs.max_decoded_size, faults), faults
+    return fetch_chunks(chunks, Work(thread_count(threads)), expected, ceiling(None, expected), faults), faults
 
 
 def _chunks(store: Store, sources: Sources, chains: Sequence[CodecChain] | CodecChain, count: int | None) -> Chunks:

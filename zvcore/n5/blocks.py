@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zvcore import codecs
 from zvcore.engine.chunks import Chunks
-from zvcore.engine.fetching import encode_many
+from zvcore.engine.fetching import ceiling, encode_many
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.read import fetch_chunks
 from zvcore.engine.sources import Sources
@@ -106,11 +106,10 @@ def decode_block(
 
 def _decoded(payload: memoryview, chain: CodecChain, keys: Keys, size: int | None) -> bytes | memoryview:
     # The size is only a ceiling: memory grows with what comes.
-    ceiling = codecs.max_decoded_size if size is None else size
     found: bytes | memoryview | None = payload
     if len(chain):
         chunks = Chunks(Prepared(None, (chain,)), None, Sources(keys=keys, blobs=[payload]))
-        found = fetch_chunks(chunks, Work(), max_size=ceiling)[0]
+        found = fetch_chunks(chunks, Work(), max_size=ceiling(size))[0]
     assert found is not None
     if size is not None and len(found) != size:
         raise CorruptDataError(
