@@ -329,3 +329,19 @@ def test_nothing_is_removed_that_a_store_lists_out_of_order(tmp_path: Path, monk
     monkeypatch.setattr(source, "list", lambda prefix="": iter(["c", "a", "b"]))
     assert zvcore.sync(source, target, delete=True).counts["objects removed"] == 1
     assert [*target.list()] == ["a", "b", "c"]
+
+
+def test_of_members_that_are_removed_no_folder_stays(tmp_path: Path) -> None:
+    """N5 takes a folder in a container for a group."""
+    group = zvcore.open(tmp_path / "a.n5", "w", format="n5")
+    for name in ("a", "b/c/d", "b/e"):
+        group.create_dataset(name, shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    zvcore.sync(tmp_path / "a.n5", tmp_path / "b.n5")
+    (tmp_path / "b.n5" / "b" / "c" / "of others").mkdir()
+    del group["a"], group["b/c"]
+    assert zvcore.sync(tmp_path / "a.n5", tmp_path / "b.n5", delete=True, dry_run=True).counts["objects removed"] == 6
+    assert [*zvcore.open(tmp_path / "b.n5")] == ["a", "b"]
+    assert zvcore.sync(tmp_path / "a.n5", tmp_path / "b.n5", delete=True).counts["objects removed"] == 6
+    assert [*zvcore.open(tmp_path / "b.n5")] == ["b"]
+    assert not (tmp_path / "b.n5" / "a").exists() and not (tmp_path / "b.n5" / "b" / "c" / "d").exists()
+    assert (tmp_path / "b.n5" / "b" / "c" / "of others").exists()

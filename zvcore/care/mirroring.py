@@ -418,16 +418,34 @@ class _Mirror:
                 want = next(wanted, None)
             if want != key:
                 extra.append(key)
-        pending = iter(extra)
+        pending, removed = iter(extra), []
         while batch := [*islice(pending, _BATCH)]:
             # What is at the source came just now, or the store does not list in order.
             gone = [key for key, size in zip(batch, self.source.sizes(batch), strict=True) if size is None]
             linked = {key for key in gone if self._is_linked(key)}
             for key in sorted(linked):
                 report.add(key, "is reached through a link, and not removed", fatal=False, kind=What.EXTRA)
+            gone = [key for key in gone if key not in linked]
             if not self._asked.dry_run:
-                self.target.delete_all([key for key in gone if key not in linked])
-            report.count("objects removed", len(gone) - len(linked))
+                self.target.delete_all(gone)
+                removed += gone
+            report.count("objects removed", len(gone))
+        self._remove_emptied(removed)
+
+    def _remove_emptied(self, removed: Iterable[str]) -> None:
+        """Folders that the source does not have, and of which nothing is left: to N5, each of them is a group."""
+        if self._local is None:
+            return
+        here = self.source.local_root
+        folders = {path for key in removed for path in _folders_above(key)}
+        for folder in sorted(folders, key=lambda path: path.count("/"), reverse=True):
+            if here is not None and os.path.isdir(os.path.join(here, os.fsencode(folder))):
+                continue
+            try:
+                os.rmdir(os.path.join(self._local, os.fsencode(folder)))
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
+                    raise
 
     def _kept_keys(self) -> Iterator[str]:
         if self._local is None:
@@ -447,6 +465,12 @@ def _facts(store: Store, keys: Sequence[str]) -> Sequence[_Told]:
         return store.facts(keys)
     except (ZvcoreError, OSError):
         return [_UNTOLD] * len(keys)
+
+
+def _folders_above(key: str) -> Iterator[str]:
+    while "/" in key:
+        key = key.rpartition("/")[0]
+        yield key
 
 
 def _md5(store: Store, key: str) -> str:

@@ -55,7 +55,13 @@ def replace_objects(store: Store, objects: Iterable[Files], together: bool) -> N
 
 def delete_objects(store: Store, objects: Iterable[Sequence[str]]) -> None:
     """Remove the files of objects, of each by their names, of which the last is the one by which it is found."""
-    store.each(partial(_delete_object, store), [*objects])
+    every = [*objects]
+    if store.can_lock:
+        store.each(partial(_delete_object, store), every)
+        return
+    # Nothing is found any more before what it speaks of goes.
+    _delete(store, *(names[-1] for names in every))
+    _delete(store, *(name for names in every for name in names[:-1]))
 
 
 def _held(store: Store, name: str) -> AbstractContextManager[None]:
@@ -78,12 +84,10 @@ def _delete_object(store: Store, names: Sequence[str]) -> None:
             _delete(store, name)
 
 
-def delete_files(store: Store, names: Iterable[str]) -> None:
+def _delete(store: Store, *names: str) -> None:
     """Remove files, by whichever name they are found; there need not be any."""
-    both = [*names]
-    if store.of_files:
-        both += [f"{name}{_PACKED}" for name in both]
-    store.delete_all(both)
+    packed = [f"{name}{_PACKED}" for name in names] if store.of_files else []
+    store.delete_all([*names, *packed])
 
 
 def holds_file(store: Store, name: str) -> bool:
