@@ -19,6 +19,7 @@ from zvcore.errors import (
     UnfinishedConversionWarning,
     UnsupportedError,
 )
+from zvcore.precomputed import ShardingSpec
 
 
 def volume(dtype="uint8", shape=(40, 50, 60)):
@@ -431,3 +432,18 @@ def test_options_that_there_are_not_are_refused_in_words_for_users(tmp_path, for
     with pytest.raises(TypeError, match=f"{format} has no option 'bogus'"):
         zvcore.convert(tmp_path / "a", tmp_path / "b", format=format, bogus=1)
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("encoding", ["raw", "gzip"])
+def test_a_specification_of_shards_says_itself_how_values_are_compressed(tmp_path, encoding):
+    """Also of what is made from a volume whose files are not compressed, if no codec is asked for."""
+    source = zvcore.create(
+        tmp_path / "src", format="precomputed", shape=(8, 8, 8), dtype="u1", chunks=(4, 4, 4), codec="raw"
+    )
+    source[...] = 1
+    spec = ShardingSpec(
+        preshift_bits=1, hash="identity", minishard_bits=1, shard_bits=1, minishard_index_encoding="raw",
+        data_encoding=encoding,
+    )  # fmt: skip
+    zvcore.convert(tmp_path / "src", tmp_path / "dst", format="precomputed", sharding=spec, verify=True)
+    assert zvcore.open(tmp_path / "dst")[0].sharding.data_encoding == encoding

@@ -143,7 +143,7 @@ class VolumeExchange(Exchange):
         if target.codec is not None or (sharding and target.sharding in (None, "advise")):
             # Only what lies in shards is compressed once more, and a specification says itself how.
             options.update(self.codec_option(view, target))
-        elif isinstance(source, ScaleArray) and source.sharding is None and source.codec is None:
+        elif not sharding and isinstance(source, ScaleArray) and source.sharding is None and source.codec is None:
             options["codec"] = "raw"
         options.update(target.options)
         options.setdefault("key", "_".join(f"{round(float(n), 9):.15g}" for n in options["resolution"]))
