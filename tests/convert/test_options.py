@@ -447,3 +447,16 @@ def test_a_specification_of_shards_says_itself_how_values_are_compressed(tmp_pat
     )  # fmt: skip
     zvcore.convert(tmp_path / "src", tmp_path / "dst", format="precomputed", sharding=spec, verify=True)
     assert zvcore.open(tmp_path / "dst")[0].sharding.data_encoding == encoding
+
+
+@pytest.mark.parametrize(("had", "asked"), [("gzip", "raw"), ("raw", "gzip")])
+def test_shards_that_are_kept_are_compressed_as_is_asked_for(tmp_path, had, asked):
+    spec = ShardingSpec(
+        preshift_bits=1, hash="identity", minishard_bits=1, shard_bits=1, minishard_index_encoding="raw",
+        data_encoding=had,
+    )  # fmt: skip
+    options = {"shape": (8, 8, 8), "dtype": "u1", "chunks": (4, 4, 4), "sharding": spec}
+    zvcore.create(tmp_path / "src", format="precomputed", **options)[...] = 1
+    zvcore.convert(tmp_path / "src", tmp_path / "dst", format="precomputed", codec=asked, verify=True)
+    made = zvcore.open(tmp_path / "dst")[0].sharding
+    assert made.data_encoding == asked and made.shard_bits == spec.shard_bits

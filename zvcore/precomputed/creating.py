@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from zvcore.codecs import Codec
 
-__all__ = ["create_volume", "make_encoding", "zips_files"]
+__all__ = ["create_volume", "data_encoding_of", "make_encoding", "zips_files"]
 
 _DEFAULT_CHUNK = 64
 
@@ -208,7 +208,7 @@ def _sharding(
     encoder: ChunkEncoding,
     codec: Any,
 ) -> ShardingSpec | None:
-    chosen = _data_encoding(codec)
+    chosen = data_encoding_of(codec)
     # Pictures are compressed already.
     data_encoding = chosen or ("raw" if encoder.compressed else "gzip")
     if shards is not None:
@@ -228,7 +228,7 @@ def _sharding(
 
 def zips_files(of_files: bool, encoder: ChunkEncoding | type[ChunkEncoding], codec: Any) -> bool:
     """Whether chunks in files of their own are compressed; `of_files`: they are files, and not other objects."""
-    chosen = _data_encoding(codec)
+    chosen = data_encoding_of(codec)
     if chosen is None:
         return of_files and not encoder.compressed
     if chosen == "gzip" and not of_files:
@@ -249,7 +249,7 @@ def _usual_encoding(type: str | None, dtype: np.dtype[Any], channels: int) -> st
     return "compressed_segmentation" if packed else "raw"
 
 
-def _data_encoding(codec: Any) -> str | None:
+def data_encoding_of(codec: Any) -> str | None:
     """What a `codec=` asks for, None if it was not given."""
     if codec is AUTO:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore import codecs
@@ -12,7 +13,7 @@ from zvcore.exchange.target import carried_shards, chunk_shape
 from zvcore.exchange.writer import ImageWriter
 from zvcore.images.axes import Axis, is_length, known, long_unit, nanometers, plain
 from zvcore.precomputed.array import ScaleArray
-from zvcore.precomputed.creating import create_volume, make_encoding, zips_files
+from zvcore.precomputed.creating import create_volume, data_encoding_of, make_encoding, zips_files
 from zvcore.precomputed.encodings import get_encoding
 from zvcore.precomputed.group import Volume
 from zvcore.precomputed.metadata import INFO, resolve_key
@@ -181,7 +182,10 @@ class VolumeExchange(Exchange):
         shards = carried_shards(view, chunks)
         same_grid = view.shape == source.shape and chunks == source.chunks
         if shards is not None and isinstance(source, ScaleArray) and view.axes == tuple(range(4)) and same_grid:
-            return {"sharding": source.sharding}
+            spec = source.sharding
+            if target.codec is not None and spec is not None:
+                spec = replace(spec, data_encoding=data_encoding_of(target.codec) or spec.data_encoding)
+            return {"sharding": spec}
         return {"sharding": "advise"}
 
     def spatial_axes(self, axes: Axes, order: str) -> tuple[int, ...]:
