@@ -68,6 +68,16 @@ def test_relative_roots_stay_where_they_are(tmp_path: Path, monkeypatch: pytest.
     assert store.root == str(tmp_path / "here")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, a current directory stays or has a name")
+def test_a_current_directory_that_is_gone_is_named_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(FileNotFoundError, match=r"current directory has been removed.*'x\.zarr'"):
+        LocalStore("x.zarr")
+    assert LocalStore(tmp_path).root == str(tmp_path)
+
+
 def test_dots_in_a_root_mean_what_the_file_system_means(tmp_path: Path) -> None:
     (tmp_path / "far" / "inner").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "far" / "inner")

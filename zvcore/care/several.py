@@ -16,6 +16,7 @@ from zvcore.format import formats, marks
 from zvcore.opening import detect, may_be_dataset, store_at, unreadable
 from zvcore.report import Problem, Report, What
 from zvcore.stores import LocalStore
+from zvcore.stores.absolute import absolute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,7 +74,7 @@ class Datasets:
         Their names tell: those of datasets have endings, those of members have not.
         """
         address = self.path.partition("://")
-        here = address[2].partition("/")[2] if address[1] else os.path.abspath(self.path)
+        here = address[2].partition("/")[2] if address[1] else absolute(self.path)
         if _ENDING.search(here.rstrip("/").rpartition("/")[2]):
             return False
         return any(map(_ENDING.search, self.folders)) if self.folders else bool(self.files or self.nested)
@@ -208,7 +209,7 @@ def root_of(path: Path) -> str:
     if not isinstance(path, str | os.PathLike):
         return store_at(path).root
     text = os.fsdecode(path)
-    return text.rstrip("/") if "://" in text else os.path.abspath(text)
+    return text.rstrip("/") if "://" in text else absolute(text)
 
 
 def _include(report: Report, name: str, found: Report, place: str) -> None:

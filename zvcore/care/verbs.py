@@ -33,6 +33,7 @@ from zvcore.logs import Log
 from zvcore.opening import detect, nothing_known, store_at, unknown_file, unreadable
 from zvcore.progress import shown
 from zvcore.report import MOST_KEPT, Problem, Report, What, keeping
+from zvcore.stores.absolute import absolute
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.key_selection import keys_of
 from zvcore.stores.opening import open_store, shared_options
@@ -168,7 +169,7 @@ def _is_link(path: Path) -> bool:
 
 def _is_file(path: Path) -> bool:
     # Where a slash stands behind its name, the system knows no such file.
-    return isinstance(path, str | os.PathLike) and os.path.isfile(os.path.abspath(path))
+    return isinstance(path, str | os.PathLike) and os.path.isfile(absolute(path))
 
 
 def _can_be_opened(path: Path, storage_options: Mapping[str, Any] | None) -> bool:
@@ -434,7 +435,7 @@ def find(
         if broken is not None:
             raise broken
     broken = None
-    here = text if "://" in text else os.path.abspath(text)
+    here = text if "://" in text else absolute(text)
     for above, inside in places_above(here):
         around = _opened(above, mode, storage_options)
         if around is None:

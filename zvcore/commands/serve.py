@@ -50,11 +50,12 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
     from zvcore import codecs
     from zvcore.serving.limits import LARGEST_UNIT
+    from zvcore.stores.absolute import absolute
     from zvcore.stores.opening import archive_in
 
     if "://" not in options.path and archive_in(options.path) is None and not os.path.isdir(options.path):
-        if os.path.isfile(os.path.abspath(options.path)):
-            folder = os.path.dirname(os.path.abspath(options.path))
+        if os.path.isfile(absolute(options.path)):
+            folder = os.path.dirname(absolute(options.path))
             raise UsageError(f"{options.path} is a file; what is served is a folder, such as that around it: {folder}")
         raise UsageError(f"there is no such folder: {options.path}")
     # What lies in the folder may be anybody's.
@@ -68,13 +69,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def serve(options: argparse.Namespace) -> None:
-    import os
     import socket
 
     from zvcore.commands import UsageError
     from zvcore.commands.terminal import flush, put, reading, say
     from zvcore.errors import without_credentials
     from zvcore.serving import make_server
+    from zvcore.stores.absolute import absolute
 
     def log(line: str) -> None:
         if options.verbose:
@@ -91,7 +92,7 @@ def serve(options: argparse.Namespace) -> None:
         raise UsageError(f"--host {options.host}: {error.strerror}") from error
     try:
         with server:
-            told = without_credentials(options.path) if "://" in options.path else os.path.abspath(options.path)
+            told = without_credentials(options.path) if "://" in options.path else absolute(options.path)
             say(options, f"serving {told}, read only; Ctrl-C ends")
             if not is_loopback(server.server_name):
                 say(options, "anyone who can reach this server can read everything in this folder")

@@ -60,8 +60,8 @@ def delete_objects(store: Store, objects: Iterable[Sequence[str]]) -> None:
         store.each(partial(_delete_object, store), every)
         return
     # Nothing is found any more before what it speaks of goes.
-    _delete(store, *(names[-1] for names in every))
-    _delete(store, *(name for names in every for name in names[:-1]))
+    delete_files(store, (names[-1] for names in every))
+    delete_files(store, (name for names in every for name in names[:-1]))
 
 
 def _held(store: Store, name: str) -> AbstractContextManager[None]:
@@ -73,7 +73,7 @@ def _replace(store: Store, together: bool, files: Files) -> None:
     found_by = files[-1][0]
     with _held(store, found_by):
         if together:
-            _delete(store, found_by)
+            delete_files(store, [found_by])
         for file in files:
             _put(store, file)
 
@@ -81,13 +81,15 @@ def _replace(store: Store, together: bool, files: Files) -> None:
 def _delete_object(store: Store, names: Sequence[str]) -> None:
     with _held(store, names[-1]):
         for name in reversed(names):
-            _delete(store, name)
+            delete_files(store, [name])
 
 
-def _delete(store: Store, *names: str) -> None:
+def delete_files(store: Store, names: Iterable[str]) -> None:
     """Remove files, by whichever name they are found; there need not be any."""
-    packed = [f"{name}{_PACKED}" for name in names] if store.of_files else []
-    store.delete_all([*names, *packed])
+    both = [*names]
+    if store.of_files:
+        both += [f"{name}{_PACKED}" for name in both]
+    store.delete_all(both)
 
 
 def holds_file(store: Store, name: str) -> bool:

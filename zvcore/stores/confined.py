@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.stores import files
+from zvcore.stores.absolute import absolute
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, check_span, prefix_path
 from zvcore.stores.listing import Listing
@@ -69,7 +70,7 @@ class Confinement:
 
     def __init__(self, path: str | os.PathLike[str] | bytes) -> None:
         # Links may name the folder by what it was called, and by what it is.
-        self._given = os.path.abspath(os.fsencode(path)).rstrip(b"/")
+        self._given = os.fsencode(absolute(path)).rstrip(b"/")
         self.path = os.path.realpath(os.fsencode(path))
         self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._by_system = True

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotFoundError, OutOfMemoryError
 from zvcore.stores import file_writes, files
+from zvcore.stores.absolute import absolute
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
 from zvcore.stores.chunk_cache import ChunkCache, shared_cache
@@ -81,8 +82,7 @@ class LocalStore(Store):
         if not path or "\0" in path:
             raise ValueError(f"{path!r} names no folder")
         # Only the file system knows what `..` means after a symbolic link.
-        resolve = os.path.realpath if ".." in path.split(os.sep) else os.path.abspath
-        self.root = resolve(path)
+        self.root = absolute(path, through_links=".." in path.split(os.sep))
         self.local_root: bytes = os.fsencode(self.root)
         self.read_only = read_only
         self.durability = chosen_durability(durability, fsync)
