@@ -338,3 +338,19 @@ def test_in_object_stores_the_first_chunk_tells_once_that_names_are_plain() -> N
     for _ in range(3):
         np.testing.assert_array_equal(array[...], values)
     assert len([key for key in asked if not key.endswith((".gz", ".br"))]) <= 1
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_files_of_brotli_are_found_that_come_while_an_array_is_open(tmp_path: Path, there: bool) -> None:
+    brotli = pytest.importorskip("brotli")
+    array = create(tmp_path, codec="raw")
+    if there:
+        array[:16, :16, :16] = 1
+    assert array[69, 44, 32] == 0
+    name = array.layout.chunk_name((2, 2, 2, 0))
+    (tmp_path / "1_1_1").mkdir(exist_ok=True)
+    (tmp_path / f"{name}.br").write_bytes(brotli.compress(np.full((6, 13, 1), 7, "<u2").tobytes()))
+    assert (array[64:, 32:, 32:] == 7).all()
+    array[69, 44, 32] = 9
+    settle()
+    assert array[64, 32, 32] == 7 and array[69, 44, 32] == 9 and not (tmp_path / name).exists()

@@ -220,7 +220,7 @@ class UnshardedLayout(ScaleLayout):
             new = self._kind_of_new()
             kinds[left] = _PLAIN if new == _UNPACKED else new
             for kind in range(_GZIP + 1, len(SUFFIXES)):
-                if self._suffixes_there is None or SUFFIXES[kind] in self._suffixes_there:
+                if self._may_end_with(SUFFIXES[kind]):
                     left = self._become(kinds, left, positions, kind)
         if self._is_packed is None:
             plain = np.setdiff1d(np.flatnonzero(kinds == _PLAIN), left, assume_unique=True)
@@ -229,6 +229,12 @@ class UnshardedLayout(ScaleLayout):
         if (kinds != order[0]).any():
             keys = self._named(positions, kinds)
         return (kinds if kinds.any() else None), keys
+
+    def _may_end_with(self, suffix: str) -> bool:
+        """Whether names may, of chunks that have no other. Where it costs little to ask for a file, that is done: a
+        list has the first names alone, and those that were there when it was made.
+        """
+        return self.store.of_files or self._suffixes_there is None or suffix in self._suffixes_there
 
     def _become(
         self, kinds: Kinds, left: npt.NDArray[np.intp], positions: Positions, kind: int
