@@ -354,3 +354,22 @@ def test_files_of_brotli_are_found_that_come_while_an_array_is_open(tmp_path: Pa
     array[69, 44, 32] = 9
     settle()
     assert array[64, 32, 32] == 7 and array[69, 44, 32] == 9 and not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("codec", ["raw", "gzip"])
+def test_two_files_of_one_chunk_are_told(tmp_path: Path, codec: str) -> None:
+    create(tmp_path, codec=codec)[...] = voxels((70, 45, 33, 1), "uint16")
+    settle()
+    name = "0-32_0-16_0-16"
+    (there,) = (tmp_path / "1_1_1").glob(f"{name}*")
+    data = there.read_bytes() if codec == "raw" else gzip.decompress(there.read_bytes())
+    beside = there.with_name(f"{name}.gz" if codec == "raw" else name)
+    beside.write_bytes(gzip.compress(data) if codec == "raw" else data)
+    report = zvcore.verify(tmp_path)
+    assert report.ok and [problem.kind for problem in report.problems] == ["disagreement"]
+    data = bytes(len(data))
+    beside.write_bytes(gzip.compress(data) if codec == "raw" else data)
+    report = zvcore.verify(tmp_path)
+    assert not report.ok and [problem.where for problem in report.problems] == [f"1_1_1/{name}.gz"]
+    assert "with other values" in report.problems[0].what and report.counts["chunks not stored"] == 0
+    assert not zvcore.repair(tmp_path).ok and there.exists() and beside.exists()

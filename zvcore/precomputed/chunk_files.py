@@ -46,17 +46,23 @@ class ChunkFiles(FilePart):
 
     def verify(self, report: Report, only: Sequence[str] | None, fast: bool) -> None:
         files = stored = packed = 0
-        before: set[str] = set()
+        # The file of each chunk that was met last, by its plain name. In order, those of one chunk are near each other.
+        before: dict[str, str] = {}
         found = self._files(only, report)
         while batch := list(itertools.islice(found, _FILES_AT_ONCE)):
             keys = [key for key, _ in batch]
             places = np.array([place for _, place in batch], np.int64)
             files += len(keys)
-            # Readers prefer the file that is not packed: the two are one chunk. In order, they are near each other.
-            plain = {key for key in keys if not key.endswith(PACKED)}
-            near = plain | before
-            stored += sum(not key.endswith(PACKED) or key[:-3] not in near for key in keys)
-            before = plain
+            now: dict[str, str] = {}
+            for key, place in batch:
+                name = key[:-3] if key.endswith(PACKED) else key
+                other = now.get(name) or before.get(name)
+                if other is None:
+                    stored += 1
+                else:
+                    self._tell_both(other, key, place, report)
+                now[name] = key
+            before = now
             packed += sum(key.endswith(PACKED) for key in keys)
             self._check(keys, places, report, fast)
             report.looked_at(len(keys))
@@ -67,6 +73,30 @@ class ChunkFiles(FilePart):
         if only is None:
             self.tell_folders(report, lambda name: self.layout.place_of(name) is not None)
             report.count("chunks not stored", math.prod(self.layout.grid) - stored)
+
+    def _tell_both(self, other: str, key: str, place: Place, report: Report) -> None:
+        """Of two files of one chunk, some programs read the one that is packed, and some the other."""
+        one, two = self._values(other, place), self._values(key, place)
+        if one is not None and one == two:
+            what = f"this chunk lies in {other}, too: what is written to one of both, some programs will not see"
+            report.add(key, what, fatal=False, kind=What.DISAGREEMENT)
+        elif one is not None and two is not None:
+            what = f"this chunk lies in {other}, too, with other values: which are read depends on the program"
+            report.add(key, what, kind=What.DISAGREEMENT)
+
+    def files_of(self, problem: Problem) -> Sequence[str]:
+        # Which of two files is the right one, nobody can tell who does not know who has written them.
+        return [] if problem.kind is What.DISAGREEMENT else super().files_of(problem)
+
+    def _values(self, key: str, place: Place) -> bytes | None:
+        """What a file decodes to; None where it does not, which is told elsewhere."""
+        places = np.array([place], np.int64)
+        sources = Sources(Keys.of([key]), chain=self.layout.chains_of_files(places, [key]))
+        found = fetch_sound(
+            self.store, sources, self.layout.chains, count=1,
+            expected=self.layout.chunk_sizes(places).astype(np.uint64), threads=1,
+        )[0][0]  # fmt: skip
+        return None if found is None else bytes(found)
 
     def _files(self, only: Sequence[str] | None, report: Report) -> Iterator[tuple[str, Place]]:
         """(key, chunk) of every file that readers look for; the others are reported."""
