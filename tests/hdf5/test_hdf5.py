@@ -418,3 +418,29 @@ def test_items_that_are_arrays_are_not_called_damaged(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="items that are arrays themselves"):
         zvcore.open(tmp_path / "a.h5")["a"]
     assert zvcore.verify(tmp_path / "a.h5").status == "unsupported"
+
+
+def test_a_file_that_others_have_changed_is_read_as_it_is_while_somebody_has_it_open(tmp_path: Path) -> None:
+    """The library would answer from what it had read before. Others write where nothing is locked (NFS, clusters)."""
+    for name, values in (("a.h5", np.zeros(0, "i4")), ("b.h5", np.arange(10, dtype="i4"))):
+        with h5py.File(tmp_path / name, "w") as file:
+            file.create_dataset("x", (100,), "i4", chunks=(10,), compression="gzip")[: len(values)] = values
+    held = zvcore.open(f"{tmp_path / 'a.h5'}:/x")
+    assert not held[...].any()
+    (tmp_path / "a.h5").write_bytes((tmp_path / "b.h5").read_bytes())
+    with pytest.raises(ZvcoreError, match="open it again"):
+        held[...]
+    assert zvcore.open(f"{tmp_path / 'a.h5'}:/x")[...].sum() == 45
+    zvcore.convert(f"{tmp_path / 'a.h5'}:/x", tmp_path / "x.zarr", format="zarr3")
+    assert zvcore.open(tmp_path / "x.zarr")[...].sum() == 45
+    assert zvcore.verify(tmp_path / "a.h5").counts["chunks"] == 1
+
+
+def test_what_the_same_program_writes_is_read_through_its_own_handle(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("x", (4,), "i4")
+        held = zvcore.open(f"{tmp_path / 'a.h5'}:/x")
+        assert held.shape == (4,)
+        file["y"] = np.arange(5)
+        file.flush()
+        assert zvcore.open(f"{tmp_path / 'a.h5'}:/y").shape == (5,)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import atexit
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore.borrowed.array import BorrowedArray, BorrowedGroup, reopened_blocks
 from zvcore.borrowed.blocks import BlockLayout, block_shape
-from zvcore.borrowed.file import library, readable, reading
+from zvcore.borrowed.file import library, reading
 from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of, untold_of
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.hdf5.chunks import stored_layout
+from zvcore.hdf5.handles import opened
 from zvcore.hdf5.imaris import imaris_image
 from zvcore.hdf5.links import child, members_of
 from zvcore.hdf5.pyramids import image_of
@@ -36,38 +34,17 @@ _FORMAT, _TITLE = "hdf5", "HDF5"
 # How deep groups may lie in each other: links may lead in circles.
 _DEEPEST = 64
 
-# Files that h5py reads through a store. What is still open when the process ends, HDF5 closes after Python is gone, and
-# h5py, which wants to tell Python of it, crashes.
-_through_stores: WeakSet[Any] = WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for file in [*_through_stores]:
-        with suppress(Exception):
-            file.close()
-
 
 def read(store: Store) -> Any:
     """What lies at the root of a file, or at the path in it that the store names."""
     assert isinstance(store, SingleFileStore)
-    file = _opened(store)
+    file = opened(store, _TITLE)
     level = store.inside
     if not level or level.isdecimal():
         shown = imaris_image(file, store.within(""), partial(_node, file))
         if shown is not None:
             return shown[level] if level else shown
     return _node(file, store)
-
-
-def _opened(store: SingleFileStore) -> Any:
-    h5py = library("h5py", "hdf5", _TITLE)
-    with reading(store.root, _TITLE):
-        source = readable(store)
-        file = h5py.File(source, "r")
-    if not isinstance(source, str):
-        _through_stores.add(file)
-    return file
 
 
 def _node(file: Any, place: SingleFileStore) -> Node:
