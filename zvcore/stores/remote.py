@@ -171,6 +171,7 @@ class RemoteStore(Store):
     def __init__(self, client: Client, root: str, prefix: str = "", *, place: Hashable = None, read_only: bool) -> None:
         self._shared = _Shared(client, root if place is None else place)
         self._client = client
+        self.creates = client.atomic
         self._prefix = f"{prefix.rstrip('/')}/" if prefix.strip("/") else ""
         self._address = root.rstrip("/")
         self.root = without_credentials(self._address)
@@ -185,10 +186,6 @@ class RemoteStore(Store):
 
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
         return side_by_side(function, items, self._shared.helpers())
-
-    @property
-    def creates(self) -> bool:  # type: ignore[override]
-        return self._client.atomic
 
     def parts_ahead(self) -> int:
         return _PARTS_NEAR if self._shared.is_near() else _PARTS_FAR
@@ -577,6 +574,7 @@ class RemoteStore(Store):
         view = object.__new__(RemoteStore)
         view._shared = self._shared
         view._client = self._client
+        view.creates = self.creates
         view._prefix = prefix
         view.read_only = self.read_only
         view.largest = self.largest

@@ -65,8 +65,6 @@ class ZipStore(Store):
 
     def __init__(self, folder: Store, name: str, read_only: bool = True) -> None:
         self._archive = archive_at(folder, name)
-        # Another store in this process may have known it longer than it has been what it is.
-        self._archive.look_again()
         self._prefix = ""
         self.read_only = read_only
         self.root = self._archive.root
@@ -212,14 +210,14 @@ class ZipStore(Store):
     def list(self, prefix: str = "") -> Iterator[str]:
         prefix = prefix_path(prefix)
         skip = len(self._prefix)
-        return (name[skip:] for name in self._present().below(self._prefix + (prefix + "/" if prefix else "")))
+        return (name[skip:] for name in self._archive.below(self._prefix + (prefix + "/" if prefix else "")))
 
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         prefix = prefix_path(prefix)
         above = self._prefix + (prefix + "/" if prefix else "")
         folders: dict[str, None] = {}
         objects = []
-        for key in self._present().below(above):
+        for key in self._archive.below(above):
             name, slash, _ = key[len(above) :].partition("/")
             if slash:
                 folders[name] = None

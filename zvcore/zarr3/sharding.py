@@ -101,6 +101,8 @@ class ShardLayout(Layout):
         self._per_shard = tuple(self.per_shard.tolist())
         # The common case: one level, and nothing behind the shard that would have to be undone first.
         self.simple = len(self.levels) == 1 and not self.pipeline.compressors
+        if not self.simple:
+            self.shards_at_once = 4  # which are read as a whole
         # Whether each chunk is a range of its object.
         self.ranged = not store.blind and not any(level.codecs.compressors for level in self.levels)
         self._strides = tuple(self.levels[0].strides.tolist())
@@ -125,10 +127,6 @@ class ShardLayout(Layout):
     def __getstate__(self) -> dict[str, Any]:
         made_anew = ("chains", "open_shards", "placement", "_known")
         return {name: value for name, value in super().__getstate__().items() if name not in made_anew}
-
-    @property
-    def shards_at_once(self) -> int:  # type: ignore[override]
-        return 32 if self.simple else 4  # others are read as a whole
 
     # --- which shard
 
