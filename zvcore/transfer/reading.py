@@ -42,15 +42,19 @@ __all__ = ["read", "read_blocks", "read_decoded", "read_encoded", "read_position
 _AT_ONCE = 8
 
 
-def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work) -> None:
-    """Read the selected items into `out`, whose shape is the selection's `result_shape`."""
+def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work) -> bool:
+    """Read the selected items into `out`, whose shape is the selection's `result_shape`.
+
+    Whether they were all found in a shard that is the one that was read from before: so nobody has removed it, or put
+    another array in its place.
+    """
     if out.size == 0:
-        return
+        return False
     try:
         # A caller that holds a lock reads a reopened file.
         shards = None if held_locks or work.progress is not None else layout.open_shards
         if shards is not None and shards.read(layout.prepared, selection, out, work):
-            return
+            return True
         # Neighbours in memory follow each other: they share lines of the caches.
         reversed_axes = out.ndim > 1 and abs(out.strides[0]) < abs(out.strides[-1])
         positions = selection.positions(layout.form.shape, most=BATCH_CHUNKS, reversed=reversed_axes)
@@ -58,13 +62,13 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
             steps = Steps(work, math.prod(selection.chunk_counts(layout.form.shape)))
             for positions in position_windows(selection, layout.form.shape, BATCH_CHUNKS):
                 read_positions(layout, selection, positions, out, steps)
-            return
+            return False
         count = len(positions)
         if count == 1 and shards is not None:
             # Its result must stay alive until the read is done.
             shard = layout.open_shard(positions)
             if shard and shards.read(layout.prepared, selection, out, work):
-                return
+                return False
         steps = Steps(work, count)
         if count == 1:
             _read_window(layout, selection, positions, None, out, steps)
@@ -72,6 +76,7 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
             read_positions(layout, selection, positions, out, steps)
     except CorruptDataError as error:
         raise layout.store.explained(error)
+    return False
 
 
 def read_positions(
