@@ -350,7 +350,7 @@ class Array(Generic[Item]):
 
     def _check_read(self, found: npt.NDArray[Any]) -> None:
         """Raise where the array is no longer the one that was opened, so that what was read may be none of its own."""
-        self._standing.check_read(self, found)
+        self.standing.check_read(self, found)
 
     def read_listed(self, key: tuple[Any, ...], threads: int | None = None) -> npt.NDArray[Item]:
         """`read`, for pictures: of very many chunks, only those are looked for that the store lists."""
@@ -414,7 +414,7 @@ class Array(Generic[Item]):
     def _check_current(self) -> None:
         """Raise where what is written would take the place of something else than it is meant for."""
         self._check_writable()
-        self._standing.check_written(self)
+        self.standing.check_written(self)
 
     def _as_values(self, value: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
         """`value` with numpy's casting and broadcasting, without a copy where none is needed."""
@@ -561,7 +561,7 @@ class Array(Generic[Item]):
 
     def stands(self) -> None:
         """Take the document that is there now for the one that this array is described by."""
-        self._standing: Standing | Unwatched = Unwatched() if self._document is None else Standing(self, self._document)
+        self.standing: Standing | Unwatched = Unwatched() if self._document is None else Standing(self, self._document)
 
     def _clear_outside(self, shrunk: list[int]) -> None:
         """Remove what lies behind the end of these axes."""

@@ -209,6 +209,7 @@ class Conversion(ABC):
             for step in steps:
                 self._run_step(step, report, threads, client, tell)
         self.journal.flush()
+        self._check_sources()
         if verify:
             wrong = self._verify(report, threads, client, progress)
             if wrong:
@@ -221,6 +222,16 @@ class Conversion(ABC):
             self._write_manifest(progress, threads)
         self.journal.end()
         return report
+
+    def _check_sources(self) -> None:
+        """What has been removed or replaced by others while it was read may have been read as nothing."""
+        try:
+            for array in {id(view.array): view.array for _, view, _ in self.made.pairs}.values():
+                array.standing.check_source(array, forced=True)
+        except ZvcoreError as error:
+            # Which units have read it before, and which after, is not known.
+            self.journal.undo([step.name for step in self.made.steps], str(error))
+            raise
 
     def _write_manifest(self, progress: Any, threads: int | None) -> None:
         # Functions of the caller are told of units, not of objects.

@@ -124,6 +124,12 @@ class Copying:
     # --- work
 
     def run(self, unit: int, threads: int | None) -> Outcome:
+        outcome = self._run(unit, threads)
+        # What was missing may have been removed, and not be the fill value.
+        self.view.array.standing.check_source(self.view.array)
+        return outcome
+
+    def _run(self, unit: int, threads: int | None) -> Outcome:
         outcome = Outcome()
         whole = self._whole(unit)
         if whole is not None and self.way.write(whole, threads, outcome):

@@ -40,6 +40,8 @@ class Unwatched:
 
     def check_read(self, array: _Described, found: npt.NDArray[Any]) -> None: ...
 
+    def check_source(self, array: _Described, forced: bool = False) -> None: ...
+
 
 # Over a network, to look is a request: it is done this many seconds after the last look, and not for each write.
 _PAUSE = 1.0
@@ -82,8 +84,13 @@ class Standing:
 
     def check_read(self, array: _Described, found: npt.NDArray[Any]) -> None:
         """After a read: raise where what was found may be nothing but what is missing by now."""
-        if self._far and not _is_filled(array.layout, found):
-            return
+        if not self._far or _is_filled(array.layout, found):
+            self.check_source(array)
+
+    def check_source(self, array: _Described, forced: bool = False) -> None:
+        """`check_read`, whatever was found; `forced`: also if the document was looked at a moment ago."""
+        if forced:
+            self._looked = -_PAUSE
         layout = self._changed(array)
         if layout is not None and any(new < old for old, new in zip(array.layout.shape, layout.shape, strict=True)):
             raise self._resized(array.layout, layout)
