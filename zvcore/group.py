@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import NotFoundError, ReadOnlyError, ZvcoreError
+from zvcore.errors import InvalidKeyError, NotFoundError, ReadOnlyError, ZvcoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from zvcore.format import Node
     from zvcore.stores import Store
 
-__all__ = ["Group", "member_path", "new_member_path"]
+__all__ = ["Group", "member_path", "new_member_path", "refuse_names_of_documents"]
 
 
 def member_path(path: str) -> str:
@@ -21,12 +23,23 @@ def member_path(path: str) -> str:
     return path.strip("/")
 
 
-def new_member_path(path: str) -> str:
-    """The path of what is to be made in a group: without a name, that would be the group with all that is in it."""
+def new_member_path(path: str, documents: Container[str]) -> str:
+    """The path of what is to be made in a group: without a name, that would be the group with all that is in it.
+
+    documents  how the format calls its own objects, whose places members cannot take
+    """
     name = member_path(path)
     if not name:
         raise ValueError("what is made in a group needs a name")
+    refuse_names_of_documents(name, documents)
     return name
+
+
+def refuse_names_of_documents(path: str, documents: Container[str]) -> None:
+    """On disks, a folder would stand where a document has to be."""
+    for name in path.split("/"):
+        if name in documents:
+            raise InvalidKeyError(f"a member cannot be called {name!r}, as the format calls a document", key=path)
 
 
 class Group(Mapping[str, Any]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import zvcore
-from zvcore.errors import ZvcoreError
+from zvcore.errors import InvalidKeyError, ZvcoreError
 
 GROUPS = ["n5", "zarr2", "zarr3"]
 
@@ -49,3 +49,21 @@ def test_a_group_is_equal_to_itself_alone(tmp_path, format):
     if format != "precomputed":
         zvcore.open(places[0], "r+").create_dataset("x", shape=(3,), dtype="u1")
         assert one == one and len(one) == 1
+
+
+@pytest.mark.parametrize(
+    ("format", "name"),
+    [
+        ("zarr3", "zarr.json"),
+        ("zarr3", "a/zarr.json/b"),
+        ("zarr2", ".zarray"),
+        ("zarr2", "a/.zattrs"),
+        ("n5", "attributes.json"),
+    ],
+)
+def test_members_do_not_take_the_places_of_documents(tmp_path, format, name):
+    group = zvcore.open(tmp_path / "g", "w", format=format)
+    for make in (group.create_group, lambda path: group.create_dataset(path, shape=(2,), dtype="u1", chunks=(1,))):
+        with pytest.raises(InvalidKeyError, match="as the format calls a document"):
+            make(name)
+    assert not [*zvcore.open(tmp_path / "g")] and not [path for path in (tmp_path / "g").iterdir() if path.is_dir()]

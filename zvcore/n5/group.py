@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, overload
 
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
-from zvcore.group import Group
+from zvcore.group import Group, refuse_names_of_documents
 from zvcore.n5.array import N5Array
 from zvcore.n5.attributes import GroupAttributes, WithAttributes
 from zvcore.n5.creating import create_dataset, create_group
-from zvcore.n5.documents import AttributesFile, document_key, read_document
+from zvcore.n5.documents import ATTRIBUTES, AttributesFile, document_key, read_document
 from zvcore.n5.metadata import check_version, is_dataset
 from zvcore.n5.multiscale import Multiscale, read_multiscale, write_multiscale
 from zvcore.n5.paths import group_path
@@ -137,6 +137,7 @@ class N5Group(WithAttributes, Group):
         name = group_path(path)
         if not name:
             raise ValueError("a group needs a name")
+        refuse_names_of_documents(name, (ATTRIBUTES,))
         self._check_above(name)
         store = self.store.child(name)
         document = create_group(store, attrs, overwrite, member=True)
@@ -155,6 +156,7 @@ class N5Group(WithAttributes, Group):
         name = group_path(path)
         if not name:
             raise ValueError("a dataset in a group needs a name")
+        refuse_names_of_documents(name, (ATTRIBUTES,))
         self._check_above(name)
         return create_dataset(self.store.child(name), **{**self._options, **options, "member": True})
 

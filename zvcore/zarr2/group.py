@@ -17,6 +17,7 @@ from zvcore.zarr2.creating import begin_node, create_array
 from zvcore.zarr2.metadata import (
     ATTRIBUTES,
     DOCUMENT,
+    DOCUMENTS,
     GROUP,
     ArrayMetadata,
     GroupMetadata,
@@ -150,7 +151,7 @@ class Zarr2Group(Group):
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> Zarr2Group:
         """A new group, and those above it that are missing."""
         self._check_writable()
-        path = new_member_path(path)
+        path = new_member_path(path, DOCUMENTS)
         self._make_groups_above(path)
         through = self._through_to(path)
         return create_group(self.store.child(path), attrs, overwrite, through=through, **self._options)
@@ -181,7 +182,7 @@ class Zarr2Group(Group):
         """A new array in this group; the arguments are those of `zvcore.create`."""
         get_format(self.format).check_creation(options)
         self._check_writable()
-        path = new_member_path(path)
+        path = new_member_path(path, DOCUMENTS)
         self._make_groups_above(path)
         return create_array(self.store.child(path), through=self._through_to(path), **options)
 

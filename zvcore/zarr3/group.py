@@ -117,7 +117,7 @@ class Zarr3Group(Group):
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None, overwrite: bool = False) -> Zarr3Group:
         """A new group, and those above it that are missing."""
         self._check_writable()
-        path = new_member_path(path)
+        path = new_member_path(path, (DOCUMENT,))
         self._make_groups_above(path)
         return create_group(self.store.child(path), attrs, overwrite, through=self._through_to(path), **self._options)
 
@@ -147,7 +147,7 @@ class Zarr3Group(Group):
         """A new array in this group; the arguments are those of `zvcore.create`."""
         get_format(self.format).check_creation(options)
         self._check_writable()
-        path = new_member_path(path)
+        path = new_member_path(path, (DOCUMENT,))
         self._make_groups_above(path)
         return create_array(self.store.child(path), through=self._through_to(path), **options)
 
