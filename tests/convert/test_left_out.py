@@ -211,3 +211,15 @@ def test_strings_for_a_format_that_has_no_arrays_of_them_are_refused_before_anyt
     report = zvcore.convert(tmp_path / "src", tmp_path / "out", format="n5", skip_unsupported=True)
     assert list(zvcore.open(tmp_path / "out")) == ["good"]
     assert [loss.where for loss in report.losses] == ["texts"]
+
+
+def test_members_that_are_called_as_documents_of_the_destination_are_named(tmp_path):
+    group = zvcore.open(tmp_path / "a", "w", format="n5")
+    for name in ("kept", "zarr.json", "b/zarr.json/c"):
+        group.create_dataset(name, shape=(2,), dtype="u1", chunks=(1,))[...] = 3
+    with pytest.raises(UnsupportedError, match="2 of the things here cannot be converted"):
+        zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3")
+    assert not (tmp_path / "b").exists()
+    report = zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", skip_unsupported=True)
+    assert {"zarr.json", "b/zarr.json/c", "b/zarr.json"} == {loss.where for loss in report.losses}
+    assert zvcore.open(tmp_path / "b")["kept"][...].tolist() == [3, 3] and zvcore.verify(tmp_path / "b").ok

@@ -17,6 +17,7 @@ from zvcore.exchange import Place, Target
 from zvcore.format import get_format
 from zvcore.images import Described, Level, coarser, is_labels, level_shapes
 from zvcore.images.axes import all_named
+from zvcore.report import What
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,6 +66,11 @@ def draft_conversion(nodes: Sequence[Node], request: Request) -> Draft:
     for node in nodes:
         if isinstance(node, Beside):
             continue
+        if (what := _takes_the_place_of_a_document(node.path, request)) is not None:
+            if arrays_of(node):
+                raise UnsupportedError(what, key=node.path)
+            draft.lose(node.path, what, What.UNSUPPORTED)
+            continue
         held = _as_held(node, request)
         if isinstance(held, Leaf):
             _draft_array(carrying, held, request)
@@ -78,6 +84,13 @@ def draft_conversion(nodes: Sequence[Node], request: Request) -> Draft:
             draft.entries.append(DraftFolder(node.path, carrying.folder(held)))
     carrying.beside([node for node in nodes if isinstance(node, Beside)])
     return draft
+
+
+def _takes_the_place_of_a_document(path: str, request: Request) -> str | None:
+    for name in path.split("/"):
+        if name in request.exchange.documents:
+            return f"nothing in it can be called {name!r}, as {request.target.format.title} calls a document"
+    return None
 
 
 def arrays_of(node: Node) -> list[Array]:
