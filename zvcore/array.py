@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import transfer
+from zvcore.as_dask import as_dask
 from zvcore.boxes import box_of, count_of, given_lengths, grid_position, integers, slices, whole_number
 from zvcore.cached import cached_property
 from zvcore.casting import as_dtype, as_values
@@ -596,6 +597,4 @@ class Array(Generic[Item]):
 
     def to_dask(self, chunks: Any = None) -> dask.array.Array:
         """A dask array over this one, cut along its shards (or chunks): each task reads or writes whole objects."""
-        from zvcore.as_dask import as_dask
-
         return as_dask(self, chunks)
