@@ -444,3 +444,13 @@ def test_what_the_same_program_writes_is_read_through_its_own_handle(tmp_path: P
         file["y"] = np.arange(5)
         file.flush()
         assert zvcore.open(f"{tmp_path / 'a.h5'}:/y").shape == (5,)
+
+
+def test_values_that_were_never_stored_are_not_looked_at(tmp_path: Path) -> None:
+    """Of 2 KiB, verify read a terabyte of fill values."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("never", shape=(2**50,), dtype="u1")
+        file["some"] = np.arange(6)
+    report = zvcore.verify(tmp_path / "a.h5")
+    assert report.ok and (report.counts["arrays"], report.counts["chunks"]) == (2, 1)
+    assert zvcore.open(tmp_path / "a.h5")["never"][-3:].tolist() == [0, 0, 0]

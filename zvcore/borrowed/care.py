@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
+from zvcore.borrowed.blocks import BlockLayout
 from zvcore.borrowed.reading import ReadLayout
 from zvcore.borrowed.stored import StoredLayout
 from zvcore.boxes import box_of, count_of, slices
@@ -117,12 +118,20 @@ def arrays_in(node: Any, report: Report, path: str = "") -> Iterator[tuple[str, 
                 report.tell(Problem.of(error, join(path, name)))
 
 
+def _is_bare(layout: BlockLayout) -> bool:
+    """Whether the library tells that there is nothing to be looked at: a few bytes can claim any number of values."""
+    nothing_stored = getattr(layout.blocks, "nothing_stored", None)
+    return nothing_stored is not None and nothing_stored()
+
+
 def _read_all(path: str, array: Array, threads: int | None, report: Report) -> None:
     """Read all of an array, in boxes that fit into memory."""
     if not array.size:
         return
     if isinstance(array.layout, StoredLayout):
         _read_stored(path, array, array.layout, threads, report)
+        return
+    if isinstance(array.layout, BlockLayout) and _is_bare(array.layout):
         return
     extents = grow(array.chunks, array.shape, array.dtype.itemsize, _AT_ONCE)
     told = 0

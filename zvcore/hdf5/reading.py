@@ -110,6 +110,11 @@ class DatasetBlocks:
     def __reduce__(self) -> tuple[Any, ...]:
         return (reopened_blocks, (_FORMAT, self.place))
 
+    def nothing_stored(self) -> bool:
+        """Whether all of it is the fill value, however large it is said to be."""
+        with reading(self.name, _TITLE):
+            return bool(self.dataset.id.get_storage_size() == 0)
+
     def virtual(self) -> Virtual:
         from zvcore.hdf5.chunks import virtual_of
 
