@@ -13,7 +13,7 @@ from zvcore.as_dask import as_dask
 from zvcore.boxes import box_of, count_of, given_lengths, grid_position, integers, slices, whole_number
 from zvcore.cached import cached_property
 from zvcore.casting import as_dtype, as_values
-from zvcore.documents.standing import Standing, Unwatched
+from zvcore.documents.standing import standing_of
 from zvcore.engine import thread_count
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.selection import MOST_AXES, Selection
@@ -562,7 +562,7 @@ class Array(Generic[Item]):
 
     def stands(self) -> None:
         """Take the document that is there now for the one that this array is described by."""
-        self.standing: Standing | Unwatched = Unwatched() if self._document is None else Standing(self, self._document)
+        self.standing = standing_of(self, None if type(self)._laid_out is Array._laid_out else self._document)
 
     def _clear_outside(self, shrunk: list[int]) -> None:
         """Remove what lies behind the end of these axes."""

@@ -31,7 +31,7 @@ FILTERS: list[tuple[str, list[dict[str, Any]]]] = [
     ("<u2", [{"id": "delta", "dtype": "<u2", "astype": "<i4"}, {"id": "shuffle", "elementsize": 4}]),
     ("<u4", [{"id": "shuffle", "elementsize": 4}]),
     ("<f8", [{"id": "fixedscaleoffset", "scale": 10, "offset": 1000, "dtype": "<f8", "astype": "<i4"}]),
-    ("<f4", [{"id": "fixedscaleoffset", "scale": 0.5, "offset": 3.25, "dtype": "<f4", "astype": "|u1"}]),
+    ("<f4", [{"id": "fixedscaleoffset", "scale": 0.5, "offset": -3.25, "dtype": "<f4", "astype": "|u1"}]),
     ("<f8", [{"id": "quantize", "digits": 3, "dtype": "<f8", "astype": "<f4"}]),
     ("<f4", [{"id": "bitround", "keepbits": 9}]),
     ("|b1", [{"id": "packbits"}]),

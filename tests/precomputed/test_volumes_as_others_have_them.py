@@ -65,13 +65,13 @@ def test_offsets_that_are_whole_numbers_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sharding", [None, "advise"])
 def test_offsets_with_fractions_are_kept_and_rounded_nowhere(sharding: Any, tmp_path: Path) -> None:
     """Chunks have the names that others give them, who cut the fraction off; places are those of the document."""
-    a = made(tmp_path / "a", sharding=sharding)
+    values = made(tmp_path / "a", sharding=sharding)[...]
     info = json.loads((tmp_path / "a/info").read_text())
     info["scales"][0]["voxel_offset"] = [100.5, -20.25, 5]
     (tmp_path / "a/info").write_text(json.dumps(info))
     b = zvcore.open(tmp_path / "a", "r+")[0]
     assert b.voxel_offset == (100.5, -20.25, 5)
-    np.testing.assert_array_equal(b[...], a[...])
+    np.testing.assert_array_equal(b[...], values)
     np.testing.assert_array_equal(b.nm[402:442, -91.125:-73.125, 200:280, 1], b[:10, :4, :2, 1])
     with pytest.raises(IndexError, match="not a whole number"):
         b.at[101:105]

@@ -6,6 +6,7 @@ import multiprocessing
 import pickle
 import threading
 import uuid
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def values() -> np.ndarray:
 
 
 def test_small_parts_pay_unless_answers_come_at_once() -> None:
-    client: Any = None
+    client: Any = SimpleNamespace(atomic=True)
     store = RemoteStore(client, "s3://nobody", read_only=True)
     assert store.small_parts_pay(), "nothing is known yet"
     store._shared.took(0.002)

@@ -218,10 +218,14 @@ def test_changing_a_shard_in_place(tmp_path, mode, codec):
 @pytest.mark.parametrize("mode", ["rewrite", "append", "inplace"])
 @pytest.mark.parametrize("location", ["start", "end"])
 def test_a_shape_is_changed_in_every_write_mode(tmp_path, mode, location):
-    """Shards with their index at the start cannot be appended to, but what a resize cuts off does not come back."""
+    """What a resize cuts off does not come back."""
     zvcore.create(
         tmp_path, format="zarr3", shape=(8, 8), dtype="u1", chunks=(2, 4), shards=(8, 8), index_location=location
     )[...] = 7
+    if (mode, location) == ("append", "start"):
+        with pytest.raises(UnsupportedError, match="index at the end"):
+            zvcore.open(tmp_path, "r+", write_mode=mode)
+        return
     array = zvcore.open(tmp_path, "r+", write_mode=mode)
     array.resize((5, 8))
     array.resize((8, 8))

@@ -87,10 +87,11 @@ def draft_conversion(nodes: Sequence[Node], request: Request) -> Draft:
 
 
 def _takes_the_place_of_a_document(path: str, request: Request) -> str | None:
-    for name in path.split("/"):
-        if name in request.exchange.documents:
-            return f"nothing in it can be called {name!r}, as {request.target.format.title} calls a document"
-    return None
+    # In one step, of paths that may be very deep.
+    taken = request.exchange.documents & frozenset(path.split("/"))
+    if not taken:
+        return None
+    return f"nothing in it can be called {min(taken)!r}, as {request.target.format.title} calls a document"
 
 
 def arrays_of(node: Node) -> list[Array]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from zvcore.documents.document import Document
     from zvcore.layout import Layout
 
-__all__ = ["Standing", "Unwatched"]
+__all__ = ["Standing", "Unwatched", "standing_of"]
 
 
 class _Described(Protocol):
@@ -122,6 +122,13 @@ class Standing:
         what = "the array was given another shape meanwhile: refresh() it"
         key = f"{self._document.store.root}/{self._document.key}"
         return ConflictError(what, key=key, expected=old.shape, found=new.shape)
+
+
+def standing_of(array: _Described, document: Document | None) -> Standing | Unwatched:
+    """The state of an array that this document describes; None: nobody tells of it, in a way that can be
+    looked at.
+    """
+    return Unwatched() if document is None else Standing(array, document)
 
 
 def _restored(document: Document, description: Any, far: bool, unknown: bool) -> Standing:
