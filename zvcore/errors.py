@@ -79,7 +79,7 @@ class ZvcoreError(Exception):
         found: Any = None,
     ) -> None:
         message = self.message = without_credentials(message)
-        self.key = _plain(key)
+        self.key: str | None = _plain(key)
         self.member = member
         self.chunk = chunk
         self.offset = offset
