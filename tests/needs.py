@@ -33,7 +33,8 @@ CODE = {
         re.MULTILINE,
     ),
     "network": re.compile(
-        r"\bhttp\.server\b|\bsocket\.create_server\(|^from tests\.stores\.servers import|\bimport DataServer\b",
+        r"\bhttp\.server\b|\bsocket\.create_server\(|^from tests\.stores\.servers import|\bimport DataServer\b"
+        r"|\bfrom tests\.serving\.conftest import\b",
         re.MULTILINE,
     ),
     "interop": re.compile(

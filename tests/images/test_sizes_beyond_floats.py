@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import zvcore
-from tests.serving.conftest import served
 from zvcore.errors import MetadataError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -74,6 +73,8 @@ def test_surfaces_and_lines_are_not_made_of_such_voxels(tmp_path: Path, scale: f
 
 def test_views_of_the_server_have_no_infinite_sizes(tmp_path: Path) -> None:
     """These are no JSON, and Neuroglancer showed nothing without a word."""
+    from tests.serving.conftest import served
+
     zvcore.convert(image(tmp_path / "a", 1e308), tmp_path / "served" / "b.n5")
     with served(tmp_path / "served") as client:
         (listed,) = json.loads(client.ask("/.zvcore/datasets.json").body)["datasets"]
