@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 import zvcore
 from zvcore.stores import open_store, range_requests
 from zvcore.stores.range_requests import Wanted, address_of, fetch_ranges
+from zvcore.stores.remote import RemoteStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -238,3 +240,14 @@ def test_an_array_is_read_whatever_becomes_of_such_requests(s3: S3, proxy: Proxy
     for (i, j), block in zip(blocks[::2], found, strict=True):
         assert np.array_equal(block, values[8 * i : 8 * i + 8, 8 * j : 8 * j + 8])
     assert any(one.headers.get("user-agent") == "zvcore" for one in proxy.requests)
+
+
+def test_small_parts_pay_unless_answers_come_at_once() -> None:
+    client: Any = SimpleNamespace(atomic=True)
+    store = RemoteStore(client, "s3://nobody", read_only=True)
+    assert store.small_parts_pay(), "nothing is known yet"
+    store._shared.took(0.002)
+    assert store.small_parts_pay()
+    store._shared.took(0.0003)
+    assert not store.small_parts_pay()
+    assert not store.child("folder").small_parts_pay()

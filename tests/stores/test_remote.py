@@ -6,7 +6,6 @@ import multiprocessing
 import pickle
 import threading
 import uuid
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from tests.stores.servers import PATIENCE
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, StoreError, ZvcoreError
 from zvcore.stores import MemoryStore, open_store
 from zvcore.stores.indexes import index_cache
-from zvcore.stores.remote import RemoteStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,17 +37,6 @@ SHAPE = (40, 36, 32)
 
 def values() -> np.ndarray:
     return np.random.default_rng(0).integers(1, 200, SHAPE, np.uint16)
-
-
-def test_small_parts_pay_unless_answers_come_at_once() -> None:
-    client: Any = SimpleNamespace(atomic=True)
-    store = RemoteStore(client, "s3://nobody", read_only=True)
-    assert store.small_parts_pay(), "nothing is known yet"
-    store._shared.took(0.002)
-    assert store.small_parts_pay()
-    store._shared.took(0.0003)
-    assert not store.small_parts_pay()
-    assert not store.child("folder").small_parts_pay()
 
 
 @pytest.fixture

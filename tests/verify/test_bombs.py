@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import struct
 import sys
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 import zvcore
@@ -151,3 +153,13 @@ def test_an_index_of_a_zarr_shard_is_no_larger_than_its_file(tmp_path: Path) -> 
         """,
         tmp_path,
     )
+
+
+@pytest.mark.parametrize("format", ["zarr3", "zarr2", "precomputed"])
+def test_a_file_that_is_far_too_large_for_its_chunk_is_not_read(tmp_path: Path, format: str) -> None:
+    array = zvcore.create(tmp_path / "a", format=format, shape=(8, 8, 8), dtype="u1", chunks=(4, 4, 4))
+    array[...] = np.random.default_rng(0).integers(0, 255, array.shape, dtype="u1")
+    (chunk, *_) = sorted(path for path in (tmp_path / "a").rglob("*0*") if path.is_file())
+    os.truncate(chunk, 64 << 20)
+    (problem,) = zvcore.verify(tmp_path / "a").problems
+    assert "larger than its chunk can be" in problem.what and problem.found == str(64 << 20)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import shutil
 import struct
@@ -593,13 +592,3 @@ def test_booleans_in_files_of_others_are_looked_at(tmp_path):
     for name in ("a.npy", "b.npz"):
         report = zvcore.verify(tmp_path / name)
         assert report.status == "damaged" and "neither true nor false" in report.problems[0].what
-
-
-@pytest.mark.parametrize("format", ["zarr3", "zarr2", "precomputed"])
-def test_a_file_that_is_far_too_large_for_its_chunk_is_not_read(tmp_path: Path, format: str) -> None:
-    array = zvcore.create(tmp_path / "a", format=format, shape=(8, 8, 8), dtype="u1", chunks=(4, 4, 4))
-    array[...] = np.random.default_rng(0).integers(0, 255, array.shape, dtype="u1")
-    (chunk, *_) = sorted(path for path in (tmp_path / "a").rglob("*0*") if path.is_file())
-    os.truncate(chunk, 64 << 20)
-    (problem,) = zvcore.verify(tmp_path / "a").problems
-    assert "larger than its chunk can be" in problem.what and problem.found == str(64 << 20)

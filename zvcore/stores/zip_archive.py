@@ -173,23 +173,21 @@ class Archive:
                 if key in self._writing.gone:
                     return None
             found = self.entries().get(key)
-            if found is None and self._is_near():
-                self.look_again()
+            if found is None:
+                # Reads of what is there notice a new version; what others have added would read as the fill value.
+                self.look_if_near()
                 found = self.entries().get(key)
             return found
 
-    def _is_near(self) -> bool:
-        """Whether it costs next to nothing to ask for the archive's version.
-
-        Reads of what is there notice a new version. Without asking, what others have added is absent: the fill value.
-        """
-        return self.folder.local_root is not None
+    def look_if_near(self) -> None:
+        """`look_again`, unless that is a request over a network."""
+        if not self.folder.remote:
+            self.look_again()
 
     def names(self) -> list[str]:
         """All of them, in order."""
         with self.guard:
-            if self._is_near():
-                self.look_again()
+            self.look_if_near()
             if self._sorted is None:
                 names = {*self.entries()}
                 if self._writing is not None:

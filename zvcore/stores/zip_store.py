@@ -11,7 +11,7 @@ from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_ranges, c
 from zvcore.stores.files import encode_key
 from zvcore.stores.opening import archive_in, open_beside
 from zvcore.stores.single_file import SingleFileStore
-from zvcore.stores.zip_archive import Archive, Request, archive_at
+from zvcore.stores.zip_archive import Request, archive_at
 from zvcore.stores.zip_directory import STORED, Entry
 
 if TYPE_CHECKING:
@@ -191,18 +191,12 @@ class ZipStore(Store):
         found = self._archive.find(self._full(key))
         return isinstance(found, Entry) and found.method != STORED
 
-    def _present(self) -> Archive:
-        """The archive as it is now; behind a network, where to look is a request, as it was when it was last read."""
-        if not self.remote:
-            self._archive.look_again()
-        return self._archive
-
     def size(self, key: str) -> int | None:
-        return self._present().size(self._full(key))
+        return self.sizes([key])[0]
 
     def sizes(self, keys: Iterable[str]) -> builtins.list[int | None]:
-        archive = self._present()
-        return [archive.size(self._full(key)) for key in keys]
+        self._archive.look_if_near()
+        return [self._archive.size(self._full(key)) for key in keys]
 
     def stamp(self, key: str) -> Stamp | None:
         return self._archive.stamp(self._full(key))
