@@ -189,7 +189,8 @@ def test_what_cannot_even_be_opened_is_not_passed_over_and_stops_nothing(folder)
 
 
 @pytest.mark.parametrize("verb", ["repair", "compact"])
-def test_what_is_done_to_one_at_a_time_names_each(verb, folder, capsys):
+def test_what_is_done_to_one_at_a_time_names_each(verb, folder, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(UnsupportedError, match=r"by itself: a\.zarr, b\.n5, bare, c\.npy") as caught:
         getattr(zvcore, verb)(folder)
     assert caught.value.key == str(folder)
@@ -201,6 +202,7 @@ def test_what_is_done_to_one_at_a_time_names_each(verb, folder, capsys):
     if verb == "repair":
         assert cli.main([verb, str(folder), "-o", "a copy"]) == 2
         assert f"zvcore repair {folder}/a.zarr -o 'a copy/a.zarr'" in capsys.readouterr().err
+        assert not (tmp_path / "a copy").exists()
     (folder / "a.zarr" / "zarr.json").unlink()
     with pytest.raises(UnsupportedError, match="no format that zvcore knows"):
         getattr(zvcore, verb)(folder / "a.zarr")
