@@ -93,3 +93,25 @@ def test_copies_are_other_objects_of_the_same_array(array: Any) -> None:
         one[0, 0] = 99
         assert array[0, 0] == 99
         array[0, 0] = 0
+
+
+FAR = [2**31, 2**62, 2**63 - 1, 2**63, 2**64, 10**30]
+
+
+@pytest.mark.parametrize("far", [*FAR, *(-far for far in FAR)])
+@pytest.mark.parametrize("name", ["start", "stop", "step"])
+def test_slices_beyond_all_arrays(far: int, name: str, array: Any) -> None:
+    for here in (None, 0, 1, 3, 9, -1, -4):
+        for other in (None, 2, -3):
+            steps = (1, None, -1) if name != "step" else (far,)
+            for step in steps:
+                given = {"start": (far, here, step), "stop": (here, far, step), "step": (here, other, far)}[name]
+                key = (slice(*given), slice(*given))
+                np.testing.assert_array_equal(array[key], VALUES[key], str(key))
+                changed = VALUES.copy()
+                changed[key] = 7
+                array[key] = 7
+                np.testing.assert_array_equal(array[...], changed, str(key))
+                array[...] = VALUES
+    with pytest.raises(IndexError, match="out of bounds"):
+        array[far]

@@ -37,11 +37,12 @@ cdef class Selection:
     cdef int64_t bounds[ZV_MAX_NDIM]
     cdef readonly bint has_lists
     cdef readonly bint is_item              # the result is one item, not an array
-    cdef dict _columns                      # per list axis, the arrays that `axes` points into
+    cdef dict _columns                      # per list axis, if any, the arrays that `axes` points into
     # Points: `positions` names each chunk once, its points are rows point_first[i]:point_first[i + 1].
     cdef readonly bint is_points
     cdef readonly object point_positions, point_first, point_source, point_target
 
+    cdef int finish(self) except -1
     cdef int64_t result_count(self) noexcept
 
 

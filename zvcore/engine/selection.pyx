@@ -10,8 +10,9 @@ import numpy as np
 
 from zvcore.errors import UnsupportedError
 
+cimport cython
 from cpython.long cimport PyLong_Check
-from cpython.slice cimport PySlice_Check
+from cpython.slice cimport PySlice_AdjustIndices, PySlice_Check, PySlice_Unpack
 from libc.stdint cimport INT64_MAX, int64_t
 
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
@@ -100,25 +101,20 @@ cdef int set_integer(Selection selection, int axis, object index) except -1:
 
 
 cdef int set_slice(Selection selection, int axis, object item) except -1:
-    cdef int64_t bound = selection.bounds[axis]
-    cdef int64_t start, stop, step, count
-    if item.start is None and item.stop is None and item.step is None:
-        selection.axes[axis].start = 0
-        selection.axes[axis].step = 1
-        selection.axes[axis].count = bound
-        return 0
-    start, stop, step = item.indices(bound)
-    if step > 0:
-        count = (stop - start + step - 1) // step if stop > start else 0
-    else:
-        count = (start - stop - step - 1) // -step if stop < start else 0
+    cdef Axis *place = &selection.axes[axis]
+    cdef Py_ssize_t start, stop, step, count
+    # What lies beyond all integers of 64 bits is taken for the last of them, as numpy does.
+    PySlice_Unpack(item, &start, &stop, &step)
+    count = PySlice_AdjustIndices(selection.bounds[axis], &start, &stop, step)
+    if step < 0:
         if count > 0:
             start += (count - 1) * step
         step = -step
         selection.flipped[axis] = True
-    selection.axes[axis].start = start
-    selection.axes[axis].step = step
-    selection.axes[axis].count = count
+    place.start = start
+    # One item has no next: no sum with a step may grow beyond the array.
+    place.step = step if count > 1 else 1
+    place.count = count
     return 0
 
 
@@ -138,6 +134,8 @@ cdef tuple full_key(object key, int ndim):
     missing = ndim - (len(items) - ellipses)
     if missing < 0:
         raise IndexError(f"too many indices: the array has {ndim} dimensions, but {len(items) - ellipses} were indexed")
+    if missing == 0 and ellipses == 0:
+        return items
     for item in items:
         if item is Ellipsis:
             filled.extend([slice(None)] * missing)
@@ -249,6 +247,7 @@ cdef int group_points(Selection selection, list columns, tuple chunk_shape, Py_s
 MOST_AXES = ZV_MAX_NDIM
 
 
+@cython.freelist(8)         # it is large for a small read
 cdef class Selection:
     """Items of an array of `shape`, chosen as numpy would. Make one with `basic`, `orthogonal` or `points`."""
 
@@ -258,7 +257,6 @@ cdef class Selection:
         self.ndim = len(shape)
         if self.ndim > ZV_MAX_NDIM:
             raise UnsupportedError(f"arrays of more than {ZV_MAX_NDIM} dimensions are not supported")
-        self._columns = {}
         for axis in range(self.ndim):
             self.bounds[axis] = shape[axis]
 
@@ -281,7 +279,7 @@ cdef class Selection:
                         "only integers, slices and '...' are valid here; use .oindex or .vindex for arrays"
                     )
                 set_integer(selection, axis, index)
-        selection._finish()
+        selection.finish()
         # Numpy gives an item for integers alone, and an array without dimensions when there is an ellipsis.
         selection.is_item = not selection.result_shape and not any(
             [part is Ellipsis for part in (key if isinstance(key, tuple) else (key,))]
@@ -313,7 +311,7 @@ cdef class Selection:
                     )
                 array = np.flatnonzero(array)
             selection._set_list(axis, coordinates(array, selection.bounds[axis], axis), chunk_shape[axis])
-        selection._finish()
+        selection.finish()
         return selection
 
     @staticmethod
@@ -371,6 +369,8 @@ cdef class Selection:
             np.ascontiguousarray(array[order] - chunks * extent, np.int64),
             order,
         ]
+        if self._columns is None:
+            self._columns = {}
         self._columns[axis] = tuple(columns)
         place.kind = LIST_AXIS
         place.count = len(array)
@@ -386,9 +386,10 @@ cdef class Selection:
             place.target = &view[0]
         self.has_lists = True
 
-    def _finish(self):
+    cdef int finish(self) except -1:
         cdef int axis
         self.result_shape = tuple([self.axes[axis].count for axis in range(self.ndim) if not self.dropped[axis]])
+        return 0
 
     def chunk_counts(self, tuple chunk_shape):
         """How many chunks are touched along each axis; of points, of all axes together."""

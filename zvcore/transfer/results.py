@@ -26,7 +26,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: Literal["C", "F"]
     """
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < LEAST_MEDIUM or dtype.hasobject or dtype.kind == "T":
-        return np.empty(shape, dtype, order=order)
+        return np.empty(shape, dtype, order)
     try:
         return _lined(shape, dtype, nbytes, order)
     except MemoryError:
