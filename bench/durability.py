@@ -32,7 +32,7 @@ from zvcore.stores.late_writes import settle
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SIDE = pick(256, 32)
+SIDE, LARGE_SIDE = pick(256, 32), pick(512, 64)
 SHARD, INNER, BLOCK = pick(128, 16), pick(64, 8), pick(32, 8)
 
 
@@ -81,20 +81,24 @@ def blocks(codec: str | None, who: str, path: Path, data: Any) -> Callable[[], A
     return partial(rewritable(path / "d", who, order="C").__setitem__, ..., data)
 
 
-CASES = {
-    f"{name}, {codec or 'raw'}": (partial(make, codec), peers)
-    for name, make, peers in (
-        ("Zarr, shards", shards, ("tensorstore", "zarrs")),
-        ("N5, blocks", blocks, ("tensorstore", "z5py")),
-    )
-    for codec in (None, "zstd" if make is shards else "gzip")
+CASES: dict[str, tuple[Callable[..., Callable[[], Any]], tuple[str, ...], int]] = {
+    "Zarr, shards, raw": (partial(shards, None), ("tensorstore", "zarrs"), SIDE),
+    "Zarr, shards, zstd": (partial(shards, "zstd"), ("tensorstore", "zarrs"), SIDE),
+    "N5, blocks, raw": (partial(blocks, None), ("tensorstore", "z5py"), SIDE),
+    "N5, blocks, gzip": (partial(blocks, "gzip"), ("tensorstore", "z5py"), SIDE),
+    f"Zarr, shards of {LARGE_SIDE}^3, raw": (partial(shards, None), ("tensorstore",), LARGE_SIDE),
 }
+
+
+def values_of(side: int) -> Any:
+    tile = min(side, 256)
+    return np.ascontiguousarray(np.tile(volume("em", (tile,) * 3), [side // tile] * 3))
 
 
 def measure(case: str, over: bool, folder: Path, seconds: float) -> dict[str, tuple[float, float]]:
     """(least wall clock, least time of processors) of each."""
-    make, peers = CASES[case]
-    data = np.ascontiguousarray(volume("em", (SIDE,) * 3))
+    make, peers, side = CASES[case]
+    data = values_of(side)
     who = [*DURABILITIES, *peers]
     writers = {name: make(name, folder / name, data) for name in who}
     times: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -118,7 +122,7 @@ def measure(case: str, over: bool, folder: Path, seconds: float) -> dict[str, tu
 
 def main(seconds: float) -> None:
     print("| write | files | " + " | ".join(DURABILITIES) + " | peers |\n|---|---|---|---|---|---|---|")
-    for case, (_, peers) in CASES.items():
+    for case, (_, peers, _) in CASES.items():
         for over in (False, True):
             folder = Path(tempfile.mkdtemp(prefix="zvcore-bench-", dir=os.environ.get("ZVCORE_BENCH_DIR")))
             found = measure(case, over, folder, seconds / len(CASES) / 2)

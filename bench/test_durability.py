@@ -17,12 +17,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 from bench.contest import Contest, entrants, run_alone
-from bench.data import volume
-from bench.durability import CASES, SIDE
+from bench.durability import CASES, values_of
 from zvcore.stores.durability import DEFAULT
 from zvcore.stores.late_writes import settle
 
@@ -34,10 +32,10 @@ OURS = {"zvcore": DEFAULT, "zvcore, rename": "rename", "zvcore, none": "none"}
 
 
 def writers(case: str) -> dict[str, Callable[[], Any]]:
-    make, peers = CASES[case]
+    make, peers, side = CASES[case]
     folder = Path(tempfile.mkdtemp(prefix="zvcore-bench-", dir=os.environ.get("ZVCORE_BENCH_DIR")))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    data = np.ascontiguousarray(volume("em", (SIDE,) * 3))
+    data = values_of(side)
     found = {name: make(OURS.get(name, name), folder / name, data) for name in (*OURS, *peers)}
     for write in found.values():
         write()
@@ -56,7 +54,7 @@ CONTESTS = [
         partial(writers, case),
         writes=True,
     )
-    for case, (_, peers) in CASES.items()
+    for case, (_, peers, _) in CASES.items()
 ]
 
 

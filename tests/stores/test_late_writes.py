@@ -37,6 +37,7 @@ def store(tmp_path: Path) -> Iterator[LocalStore]:
     late_writes.settle()
     late_writes.rest(True)
     yield LocalStore(tmp_path / "store")
+    late_writes.bound()
     late_writes.rest(False)
 
 
@@ -147,11 +148,35 @@ def test_changes_in_place_begin_with_what_is_on_the_disk(store: LocalStore) -> N
 
 
 def test_no_more_than_some_megabytes_wait(store: LocalStore) -> None:
+    late_writes.bound(64 << 20)
     data = bytes(1 << 20)
     for key in range(3):
         write(store, f"{key}", data, *[data[:-1]] * 25)
     # 75 MiB were replaced; a writer that finds 64 MiB waiting has them brought to the disk.
     assert 0 < len(kept(store)) <= 64
+
+
+def test_half_a_gigabyte_is_replaced_without_waiting_for_the_disk(store: LocalStore) -> None:
+    for key in range(6):
+        write(store, f"{key}", b"old", b"new")
+        # Of sparse files, so that the disk has little to do.
+        with store.writer(f"large{key}") as writer:
+            writer.write_at(50 << 20, b"old")
+        with store.writer(f"large{key}") as writer:
+            writer.write_at(100 << 20, b"new")
+    assert len(kept(store)) == 12
+    late_writes.settle()
+    assert not kept(store)
+
+
+def test_who_waits_for_the_disk_waits_for_a_part_of_what_is_before_it(store: LocalStore) -> None:
+    late_writes.bound(256 << 20)
+    for key in range(10):
+        for at in (30 << 20, 40 << 20):
+            with store.writer(f"{key}") as writer:
+                writer.write_at(at, b"values")
+    # The seventh found no room; for it one portion of those of 40 MiB, which is one, was brought to the disk.
+    assert [one.name.partition("~")[0] for one in kept(store)] == [f".{key}" for key in range(4, 10)]
 
 
 def in_threads(count: int, work: Callable[[int], object]) -> None:
@@ -161,16 +186,18 @@ def in_threads(count: int, work: Callable[[int], object]) -> None:
 
 
 def test_threads_together_leave_no_more_bytes_waiting_than_one(store: LocalStore) -> None:
+    late_writes.bound(64 << 20)
     data = bytes(1 << 20)
     in_threads(8, lambda number: write(store, f"{number}", data, *[data[:-1]] * 10))
-    # 80 MiB were replaced. One thread that finds 64 MiB waiting has all of it brought to the disk, for all that wait
-    # for room, each of which has replaced one more by then. The others leave alone what has come since.
+    # 80 MiB were replaced. A thread that finds 64 MiB waiting has them brought to the disk, for all that wait for room,
+    # each of which has replaced one more by then. The others leave alone what has come since.
     assert 8 <= len(kept(store)) <= 64 + 8
     late_writes.settle()
     assert not kept(store)
 
 
 def test_threads_together_leave_no_more_files_waiting_than_one(store: LocalStore) -> None:
+    late_writes.bound(64 << 20)
     grid = (16, 16, 17)
     array = zvcore.create(store.root, format="n5", shape=grid, dtype="u1", chunks=(1, 1, 1), codec=None)
     array.write(..., np.uint8(1), threads=8)
@@ -210,6 +237,7 @@ def test_a_child_leaves_to_its_parent_what_that_has_written(store: LocalStore) -
 
 
 def test_a_child_is_not_told_of_what_failed_in_its_parent(store: LocalStore) -> None:
+    late_writes.bound(64 << 20)
     write(store, "broken", b"old", b"newer")
     path = Path(store.root, "broken")
     path.unlink()
@@ -427,3 +455,53 @@ def test_processes_of_multiprocessing_leave_nothing(tmp_path: Path, method: str)
     command = [sys.executable, "-W", "ignore", str(program), str(tmp_path / "store"), method]
     done = subprocess.run(command, check=True, timeout=300, capture_output=True, text=True)
     assert done.stdout.strip() == "['a']"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Of 16 MiB, with a file system of its own."""
+    image, folder = tmp_path / "disk.img", tmp_path / "disk"
+    folder.mkdir()
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    for program, *where in (("mkfs.ext4", "-q", "-O", "^has_journal", image), ("mount", "-o", "loop", image, folder)):
+        command = shutil.which(program)
+        if command is None or subprocess.run([command, *where], capture_output=True, check=False).returncode:
+            pytest.skip("only root may mount a file, and not everywhere")
+    yield folder
+    late_writes.settle()
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.parametrize("size", [5 << 20, 2000])
+def test_old_versions_never_take_the_space_that_new_ones_need(size: int, small_disk: Path) -> None:
+    """Of bytes, and of files: of the latter that disk has room for 4096."""
+    late_writes.settle()
+    late_writes.rest(True)
+    try:
+        store = LocalStore(small_disk / "store")
+        names = [f"{key}" for key in range(1 if size > 4096 else 1500)]
+        for version in range(4):
+            for name in names:
+                write(store, name, bytes([version + 1]) * size)
+        assert all(store.get(name) == b"\4" * size for name in names)
+        with pytest.raises(OSError, match="No space left"):
+            write(store, "too much", bytes(14 << 20))
+        assert all(store.get(name) == b"\4" * size for name in names)
+    finally:
+        late_writes.rest(False)
+
+
+@pytest.mark.parametrize("options", [{"format": "n5"}, {"format": "zarr3", "shards": (512, 1024)}])
+def test_nor_those_of_whole_arrays(options: dict[str, Any], small_disk: Path) -> None:
+    late_writes.settle()
+    late_writes.rest(True)
+    try:
+        values = np.random.default_rng(0).integers(0, 256, (1024, 1024), "u1")
+        array = zvcore.create(small_disk / "a", data=values, chunks=(512, 512), codec=None, **options)
+        for _ in range(25):
+            values = values[::-1]
+            array[...] = values
+        np.testing.assert_array_equal(array[...], values)
+    finally:
+        late_writes.rest(False)

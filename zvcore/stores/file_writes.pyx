@@ -7,7 +7,7 @@ below them are for `LocalStore`.
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING
-from libc.errno cimport EACCES, EEXIST, EINTR, EIO, ENAMETOOLONG, ENOENT, ENOMEM, ENOTDIR, errno
+from libc.errno cimport EACCES, EDQUOT, EEXIST, EINTR, EIO, ENAMETOOLONG, ENOENT, ENOMEM, ENOSPC, ENOTDIR, errno
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
@@ -17,7 +17,7 @@ from posix.uio cimport iovec, writev
 from posix.unistd cimport SEEK_SET, close, fsync, ftruncate, lseek
 
 from zvcore.stores.files cimport absent, failure, last_error, read_at
-from zvcore.stores.late_writes cimport name_kept, note_failed_exchange, settle_later
+from zvcore.stores.late_writes cimport give_space, name_kept, note_failed_exchange, settle_later
 from zvcore.system.files cimport (
     file_stamp, linkat, renameat, unlinkat, zv_exchange_at, zv_fstat, zv_is_file_at, zv_make_parents, zv_open,
     zv_open_at, zv_random_name, zv_touch,
@@ -40,7 +40,8 @@ cdef int write_all(int descriptor, const iovec *parts, Py_ssize_t count) noexcep
     cdef Py_ssize_t part = 0, next_part
     cdef size_t skip = 0, length, total
     cdef ssize_t written
-    cdef int filled
+    cdef int filled, code
+    cdef bint full = False
     while True:
         while part < count and skip == parts[part].iov_len:
             part += 1
@@ -61,9 +62,14 @@ cdef int write_all(int descriptor, const iovec *parts, Py_ssize_t count) noexcep
             next_part += 1
         written = writev(descriptor, batch, filled)
         if written < 0:
-            if errno == EINTR:
+            code = last_error()
+            if code == EINTR:
                 continue
-            return last_error()
+            if is_full(code) and not full:
+                full = True
+                if give_space():
+                    continue
+            return code
         if written == 0:
             return EIO
         while written > 0:
@@ -74,6 +80,10 @@ cdef int write_all(int descriptor, const iovec *parts, Py_ssize_t count) noexcep
             written -= length
             part += 1
             skip = 0
+
+
+cdef bint is_full(int code) noexcept nogil:
+    return code == ENOSPC or code == EDQUOT
 
 
 cdef int sync_folder(const char *path) noexcept nogil:
@@ -189,7 +199,7 @@ cdef int descriptor_of(const Folder *folder) noexcept nogil:
 cdef int begin_file(const Folder *folder, const char *path, char *temporary, Py_ssize_t room) noexcept nogil:
     cdef Py_ssize_t end = name_starts(path)
     cdef int descriptor, code
-    cdef bint taken = False
+    cdef bint taken = False, full = False
     if end + 24 >= min(room, <Py_ssize_t> LONGEST_PATH):
         return -ENAMETOOLONG
     memcpy(temporary, path, end)
@@ -200,8 +210,12 @@ cdef int begin_file(const Folder *folder, const char *path, char *temporary, Py_
         descriptor = zv_open_at(descriptor_of(folder), temporary, O_WRONLY | O_CREAT | O_EXCL)
         if descriptor >= 0:
             return descriptor
-        if errno != EEXIST:
-            return -last_error()
+        code = last_error()
+        if is_full(code) and not full and give_space():
+            full = True
+            continue
+        if code != EEXIST:
+            return -code
         taken = True
 
 

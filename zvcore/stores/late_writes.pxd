@@ -12,3 +12,6 @@ cdef void note_failed_exchange(int folder, const char *path, int code) noexcept 
 
 # Have the object at `path`, of this size, on the disk some time soon, and then remove `kept`. Both begin with `above`.
 cdef void settle_later(const char *above, const char *path, const char *kept, uint64_t size) noexcept nogil
+
+# Called where the disk has no space left: whether some was given back, so that what failed is worth another try.
+cdef bint give_space() noexcept nogil

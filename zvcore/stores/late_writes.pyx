@@ -9,9 +9,10 @@ What waits is in lists, one for each writing thread (or several, if there are ma
 lock. All together must not get too long: each list has room for some files that was taken from the total at once, so
 that writers do not count every file in the same place. Who finds no room left works on what waits itself, so disks that
 are slower than writers are waited for in the end, and old and new versions together never take more space than that.
+Nor does an old version take room that a new file needs: who finds the disk full has what waits brought to it first.
 """
 
-from libc.errno cimport EINVAL, ENOENT, ENOSYS, ENOTDIR, EOPNOTSUPP, errno
+from libc.errno cimport EDQUOT, EINVAL, ENOENT, ENOSPC, ENOSYS, ENOTDIR, EOPNOTSUPP, errno
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
@@ -43,9 +44,9 @@ from zvcore.logs import Log
 
 cdef enum:
     LONGEST_NAME = 255
-    MOST_BYTES = 64 << 20           # of new files that wait
-    MOST_FILES = 4096
-    LEAST_WEIGHT = MOST_BYTES // MOST_FILES     # so much of the room any file takes: then its bytes bound both
+    MOST_BYTES = 1 << 30            # of new files that wait: what the kernel keeps in memory by itself, or less
+    MOST_FILES = 4096               # each costs a sync of its own
+    AT_ONCE = 64 << 20              # so much is brought to the disk before who waits for room looks again
     TAKEN_AT_ONCE = 256 << 10       # of the room
     LISTS = 64
 
@@ -64,7 +65,10 @@ cdef struct List:
 
 
 cdef List lists[LISTS]
-# What has been taken of MOST_BYTES: the weights of what waits, and the room that lists have left.
+# How many bytes may wait, and what any file takes of them at least: then they bound files, too.
+cdef int64_t most_bytes = MOST_BYTES
+cdef int64_t least_weight = MOST_BYTES // MOST_FILES
+# What has been taken of `most_bytes`: the weights of what waits, and the room that lists have left.
 cdef int64_t taken_room = 0
 # Whether the thread must be woken to see what has come; under the lock, but for those who only ask.
 cdef int asleep = 0
@@ -72,15 +76,18 @@ cdef int has_thread = 0
 cdef bint thread_rests = False      # for tests: what waits goes on waiting
 cdef pthread_mutex_t waking
 cdef pthread_cond_t something
-# Held while what was taken from the lists is worked on: who waits for all of it waits for that, too.
+# Held while some of what was taken from the lists is worked on; under it, the rest of that, the oldest first.
 cdef pthread_mutex_t settling
+cdef Waiting *taken = NULL
 # What has failed and was told to nobody yet: an errno.
 cdef int failed = 0
 
 
 cdef void begin_empty() noexcept nogil:
     """What a parent has written it sees to itself. The memory is lost: no more than waits at any time."""
+    global taken
     cdef int i
+    taken = NULL
     for i in range(LISTS):
         lists[i].first = NULL
         zv_store64(&lists[i].room, 0)
@@ -146,7 +153,7 @@ cdef void settle_later(const char *above, const char *path, const char *kept, ui
     cdef bint fits
     if one == NULL:
         return                      # it stays until somebody cleans
-    one.weight = <int64_t> max(<uint64_t> LEAST_WEIGHT, min(size, <uint64_t> 1 << 62))
+    one.weight = <int64_t> max(<uint64_t> least_weight, min(size, <uint64_t> 1 << 62))
     one.path = <char *> (one + 1)
     one.kept = one.path + before + path_length
     memcpy(one.path, above, before)
@@ -168,7 +175,7 @@ cdef bint take_room(List *mine, int64_t weight) noexcept nogil:
     if left >= 0:
         return True
     zv_fetch_add(&mine.room, more)
-    return zv_fetch_add(&taken_room, more) + more <= MOST_BYTES
+    return zv_fetch_add(&taken_room, more) + more <= most_bytes
 
 
 cdef bint wake() noexcept nogil:
@@ -194,7 +201,7 @@ cdef bint something_waits() noexcept nogil:
 
 
 cdef Waiting *take_all() noexcept nogil:
-    cdef Waiting *taken = NULL
+    cdef Waiting *all_of_them = NULL
     cdef Waiting *one
     cdef Waiting *behind
     cdef int i
@@ -203,31 +210,71 @@ cdef Waiting *take_all() noexcept nogil:
         # What came last was the first of its list.
         while one != NULL:
             behind = <Waiting *> one.next
-            one.next = taken
-            taken = one
+            one.next = all_of_them
+            all_of_them = one
             one = behind
-    return taken
+    return all_of_them
 
 
 cdef void settle_all() noexcept nogil:
     """Work on everything that waits now. Of what fails the old version stays."""
-    pthread_mutex_lock(&settling)
-    settle_taken()
-    pthread_mutex_unlock(&settling)
+    # What others have taken may be of before; if they take more meanwhile, that is all that waits.
+    while settle_some(False):
+        pass
+    settle_some(True)
+    while settle_some(False):
+        pass
 
 
 cdef void make_room() noexcept nogil:
-    """The same, unless there is room by now: of the writers that found none, one works for all that wait for it."""
+    """For writers that found none: of those one works for all, until there is some."""
+    cdef bint wanted = True
+    if not zv_load(&has_thread):
+        settle_all()
+    while wanted:
+        pthread_mutex_lock(&settling)
+        wanted = zv_load64(&taken_room) > most_bytes and settle_portion(True)
+        pthread_mutex_unlock(&settling)
+
+
+cdef bint give_space() noexcept nogil:
+    """For a writer that found no space on the disk: whether old versions have gone since."""
+    if zv_load64(&taken_room) == 0:
+        return False
+    settle_all()
+    return True
+
+
+cdef bint settle_some(bint take) noexcept nogil:
+    cdef bint found
     pthread_mutex_lock(&settling)
-    if zv_load64(&taken_room) > MOST_BYTES or not zv_load(&has_thread):
-        settle_taken()
+    found = settle_portion(take)
     pthread_mutex_unlock(&settling)
+    return found
 
 
-cdef void settle_taken() noexcept nogil:
-    cdef int code = settle_these(take_all())
+cdef bint settle_portion(bint take) noexcept nogil:
+    """Work on the oldest of what was taken, or else (`take`) of all that waits; False if there is nothing."""
+    global taken
+    cdef Waiting *these
+    cdef Waiting *last
+    cdef int64_t weight
+    cdef int code
+    if taken == NULL and take:
+        taken = take_all()
+    if taken == NULL:
+        return False
+    these = last = taken
+    weight = these.weight
+    while last.next != NULL and weight + (<Waiting *> last.next).weight <= AT_ONCE:
+        last = <Waiting *> last.next
+        weight += last.weight
+    taken = <Waiting *> last.next
+    last.next = NULL
+    code = settle_these(these)
     if code != 0:
         zv_store(&failed, code)
+    return True
 
 
 cdef int settle_these(Waiting *these) noexcept nogil:
@@ -306,6 +353,18 @@ def settle() -> None:
         raise OSError(code, os.strerror(code))
 
 
+def gives_space(int code) -> bool:
+    """After an error of the system: whether the disk was full and old versions have gone since, so that what failed is
+    worth another try.
+    """
+    cdef bint given
+    if code != ENOSPC and code != EDQUOT:
+        return False
+    with nogil:
+        given = give_space()
+    return given
+
+
 def _settle_quietly() -> None:
     try:
         settle()
@@ -333,6 +392,13 @@ def in_memory(folder: bytes) -> bool:
         return zv_in_memory(descriptor)
     finally:
         os.close(descriptor)
+
+
+def bound(most: int | None = None) -> None:
+    """For tests: how many bytes of new files may wait."""
+    global most_bytes, least_weight
+    most_bytes = MOST_BYTES if most is None else most
+    least_weight = most_bytes // MOST_FILES
 
 
 def rest(bint wanted) -> None:

@@ -8,15 +8,17 @@ import os
 import secrets
 import tempfile
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from zvcore.stores.durability import DURABILITIES
 from zvcore.stores.file_writes import finish
-from zvcore.stores.late_writes import start
+from zvcore.stores.late_writes import gives_space, start
 from zvcore.stores.lock_names import LONGEST_NAME, too_long
 from zvcore.stores.open_files import pool
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from typing_extensions import Buffer
@@ -79,12 +81,22 @@ def write_all(descriptor: int, offset: int, data: Buffer, path: bytes | None = N
     done = 0
     try:
         while done < len(view):
-            done += os.pwrite(descriptor, view[done : done + (1 << 30)], offset + done)
+            done += _with_space(partial(os.pwrite, descriptor, view[done : done + (1 << 30)], offset + done))
     except OSError as error:
         # Of what is open the system says no name, and whoever has to make room must know where.
         error.filename = name_of(descriptor) if path is None else os.fsdecode(path)
         raise
     return done
+
+
+def _with_space(work: Callable[[], int]) -> int:
+    """What `work` gives. On a full disk it gets the space of old versions that only wait for the disk."""
+    try:
+        return work()
+    except OSError as error:
+        if not gives_space(error.errno or 0):
+            raise
+    return work()
 
 
 def name_of(descriptor: int) -> str:
@@ -140,7 +152,8 @@ class FileWriter(ObjectWriter):
         self._path = path
         self._durability = durability
         self._temporary = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.zvtmp".encode())
-        self._descriptor = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        self._descriptor = _with_space(partial(os.open, self._temporary, how, 0o666))
 
     def write_at(self, offset: int, data: Buffer) -> None:
         write_all(self._descriptor, offset, data, self._path)

@@ -18,6 +18,9 @@
 #include <wchar.h>
 
 #define AT_FDCWD (-100)
+#ifndef EDQUOT
+#define EDQUOT ENOSPC
+#endif
 /* Files are stamped by the system's clock, which moves every 15.6 ms. */
 #define ZV_STAMP_TICK 20000000
 
