@@ -49,13 +49,16 @@ def test_a_document_is_read(store: Any) -> None:
         (b"{", "not JSON"),
         (b"\x00\xff", "not JSON"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not JSON"),
+        (b'{"a": 1e5000}', "not JSON: a number that neither a float nor an integer of 4300 digits"),
+        (b'{"a": -1e99999999999999999999}', "not JSON: a number that neither"),
+        (b'{"a": ' + b"9" * 400 + b".5}", "not JSON: a number that neither"),
         (b"[1]", r"not a JSON object \(found list\)"),
         (b"3", r"not a JSON object \(found int\)"),
         (b"null", "not a JSON object"),
         (nested(DEEPEST + 1).encode(), "nested too deep"),
         (b'{"a":' + b"[" * 100_000, "not JSON|nested too deep"),
     ],
-    ids=range(9),
+    ids=range(12),
 )
 def test_what_is_no_object_is_described_in_one_wording(store: Any, raw: bytes, words: str) -> None:
     store.put("b/a.json", raw)
@@ -126,6 +129,18 @@ def test_attributes_keep_what_is_no_number(attributes: Attributes, store: Any) -
     assert b"NaN" in bytes(store.get("a.json")) and b"-Infinity" in bytes(store.get("a.json"))
     again = documents.read(store, "a.json")
     assert again is not None and again["b"] == [math.inf, -math.inf]
+
+
+def test_numbers_beyond_all_floats_stay_what_they_are(store: Any) -> None:
+    store.put("a.json", b'{"a": [1e400, -1.5E+400, 1.0, 1, 1e22, -0.0, 1e-400], "x": 0}')
+    found = documents.read(store, "a.json")
+    assert found is not None
+    Attributes(Document(store, "a.json", found))["x"] = 1
+    assert b"Infinity" not in bytes(store.get("a.json"))
+    again = documents.read(store, "a.json")
+    assert again is not None
+    assert again["a"] == [10**400, -15 * 10**399, 1.0, 1, 1e22, 0.0, 0.0]
+    assert [type(one) for one in again["a"]] == [int, int, float, int, float, float, float]
 
 
 @pytest.mark.parametrize("wrong", [object(), b"x", {1}, {"a": {1}}, {(1, 2): 3}, json.loads(nested(DEEPEST))])

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from zvcore.documents.thread_lock import ThreadLock
-from zvcore.documents.values import DEEPEST, too_deep
+from zvcore.documents.values import DEEPEST, number_of, too_deep
 from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError
 from zvcore.logs import Log
 
@@ -72,7 +72,7 @@ def parse_any(raw: bytes, key: str) -> Any:
         raise _too_large(key, len(raw))
     _check_nesting(raw, key)
     try:
-        value = json.loads(raw)
+        value = json.loads(raw, parse_float=number_of)
     except RecursionError as error:
         raise MetadataError("not JSON that can be read: nested too deep", key=key) from error
     except ValueError as error:

@@ -12,10 +12,23 @@ from zvcore.errors import MetadataError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["DEEPEST", "as_json", "copied", "depth_of", "has_nan", "is_number", "shown", "too_deep", "whole_if_possible"]
+__all__ = [
+    "DEEPEST",
+    "as_json",
+    "copied",
+    "depth_of",
+    "has_nan",
+    "is_number",
+    "number_of",
+    "shown",
+    "too_deep",
+    "whole_if_possible",
+]
 
 # How deep lists and objects may lie within each other. Java's JSON stops at 255; nothing that anyone writes comes near.
 DEEPEST = 200
+# Python's own limit for integers in text.
+_DIGITS = 4300
 # How much of a value an error shows.
 _SHOWN = 80
 
@@ -23,6 +36,28 @@ _SHOWN = 80
 def is_number(value: Any) -> TypeGuard[int | float]:
     """Whether this is a number that a float can hold: JSON has integers of any length, and Python takes NaN for one."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def number_of(text: str) -> float:
+    """The number that a document writes with a point or an exponent.
+
+    What is beyond all floats (1e400) would be an infinity, and written as one when the document is changed: it is kept as
+    the integer that it is. More digits than Python reads of integers are refused, as they are where all are written out.
+    """
+    number = float(text)
+    return _integer_of(text) if math.isinf(number) else number
+
+
+def _integer_of(text: str) -> int:
+    from decimal import Decimal
+
+    try:
+        sign, digits, power = Decimal(text).as_tuple()
+    except ArithmeticError:
+        sign, digits, power = 0, (), "F"
+    if isinstance(power, int) and len(digits) + power <= _DIGITS and not any(digits[power:] if power < 0 else ()):
+        return int(Decimal((sign, digits, power)))
+    raise ValueError(f"a number that neither a float nor an integer of {_DIGITS} digits can hold: {shown(text)}")
 
 
 def whole_if_possible(number: float) -> float:
