@@ -261,3 +261,40 @@ def test_what_a_format_cannot_say_is_named(tmp_path):
     report = zvcore.convert(tmp_path / "src", tmp_path / "dst", format="n5")
     assert report.ok and "dimensions" in str(report)
     assert dict(zvcore.open(tmp_path / "dst").attrs)["kept"] is True
+
+
+def foreign_words(path):
+    array(path, "zarr3", codec="zstd")
+    file = path / "zarr.json"
+    document = json.loads(file.read_text())
+    document["chunk_grid"] |= {"aligned": True}
+    document["chunk_grid"]["configuration"] |= {"origin": [0, 0, 0]}
+    document["codecs"][0] |= {"must_understand": False, "by": "me"}
+    document["codecs"][1]["configuration"] |= {"window": 20}
+    file.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("target", ["zarr3", "zarr2", "n5"])
+def test_what_no_format_has_in_objects_of_a_document_is_named(target, tmp_path):
+    foreign_words(tmp_path / "src")
+    losses = [loss.what for loss in zvcore.convert(tmp_path / "src", tmp_path / "dst", format=target).losses]
+    told = ["chunk_grid.aligned", "chunk_grid.configuration.origin", "codecs[0].by"]
+    beyond = [] if target == "zarr3" else ["the member 'window' of the codec 'zstd' is not carried"]
+    assert losses == [*(f"the member {name!r} of its document is not carried" for name in told), *beyond]
+    if target == "zarr3":
+        assert json.loads((tmp_path / "dst" / "zarr.json").read_text())["codecs"][1]["configuration"]["window"] == 20
+
+
+def test_another_codec_of_the_same_format_has_no_words_of_the_first(tmp_path):
+    foreign_words(tmp_path / "src")
+    report = zvcore.convert(tmp_path / "src", tmp_path / "dst", format="zarr3", codec="gzip")
+    assert "the member 'window' of the codec 'zstd' is not carried" in [loss.what for loss in report.losses]
+
+
+def test_migrating_names_what_a_codec_says_beyond_its_parameters(tmp_path):
+    array(tmp_path / "src", "zarr2", codec="zstd")
+    file = tmp_path / "src" / ".zarray"
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({**document, "compressor": {**document["compressor"], "window": 20}}))
+    losses = zvcore.migrate(tmp_path / "src").losses
+    assert [loss.what for loss in losses] == ["the member 'window' of the codec 'zstd' is not carried"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -201,6 +202,19 @@ def test_pictures_show_them_and_how_large_their_chunks_are(tmp_path: Path) -> No
     assert int(sizes.decoded.sum()) == VALUES.nbytes
     found = [(tmp_path / "a" / "c" / str(i) / str(j)).stat().st_size for i, j in itertools.product(range(5), range(5))]
     assert sorted(sizes.stored.tolist()) == sorted(found)
+
+
+def test_what_others_say_of_a_grid_stays_when_it_grows(tmp_path: Path) -> None:
+    made(tmp_path / "a")
+    there = tmp_path / "a" / "zarr.json"
+    document = json.loads(there.read_text())
+    document["chunk_grid"] |= {"by": "me"}
+    document["chunk_grid"]["configuration"] |= {"origin": 0}
+    there.write_text(json.dumps(document))
+    zvcore.open(tmp_path / "a", "r+").resize((40, 21))
+    grid = json.loads(there.read_text())["chunk_grid"]
+    assert grid["by"] == "me" and grid["configuration"]["origin"] == 0
+    assert grid["configuration"]["chunk_shapes"] != document["chunk_grid"]["configuration"]["chunk_shapes"]
 
 
 def test_a_neighbour_who_has_resized_in_the_meantime_is_not_overruled(tmp_path: Path) -> None:

@@ -346,6 +346,12 @@ class Codec:
         """What a document had beyond the parameters: format -> (name there, members within, members beside)."""
         return {}
 
+    @property
+    def unknown_members(self) -> list[str]:
+        """Members of the document that named it which are none of its parameters: other formats do not say them."""
+        found = {name for _, within, beside in self._kept.values() for name in (*within, *beside)}
+        return sorted(found - {"must_understand"})
+
     # -- as a value ------------------------------------------------------------------------------------------------
 
     @cached_property

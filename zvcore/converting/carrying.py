@@ -159,6 +159,18 @@ class Carrying:
         for what in self.target.notes(options, self.of_files):
             self.draft.note(path if around is None else around, what)
 
+    def codecs(self, path: str, array: Array, options: Mapping[str, Any]) -> None:
+        """Name what documents say of the codecs that are not the ones of what is made, and that is no parameter."""
+        filters, codecs = self.source.filters_of(array), self.source.codecs_of(array)
+        if self.within_format:
+            given = options.get("codec")
+            made = given if isinstance(given, list | tuple) else [given]
+            codecs = [codec for codec in codecs if codec not in made]
+            filters = [] if options.get("filters") else filters
+        for codec in (*filters, *codecs):
+            for member in codec.unknown_members:
+                self.draft.lose(path, f"the member {member!r} of the codec {codec.name!r} is not carried")
+
     def no_fill_value(self, path: str, array: Array, made: Any) -> None:
         """Name that what is missing gets a value, where it has none."""
         if self.source.has_no_fill(array) and not self.target.keeps_no_fill:

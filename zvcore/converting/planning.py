@@ -141,6 +141,7 @@ def _draft_array(carrying: Carrying, leaf: Leaf, request: Request, around: Mappi
     carrying.fill_value(leaf.path, leaf.array.fill_value, options.get("fill_value"))
     carrying.no_fill_value(leaf.path, leaf.array, options.get("fill_value", 0))
     carrying.masked_fill_value(leaf.path, leaf.array, options)
+    carrying.codecs(leaf.path, leaf.array, options)
     carrying.notes(leaf.path, options)
     attrs.update(options.pop("attrs", None) or {})
     path = leaf.path if request.exchange.holds == "group" else ""
@@ -172,6 +173,7 @@ def _draft_image(carrying: Carrying, node: Pyramid, request: Request) -> None:
         options = exchange.array_options(view, request.target, _place(request, place, axes[0], kind))
         carrying.fill_value(leaf.path, leaf.array.fill_value, options.get("fill_value"))
         carrying.no_fill_value(leaf.path, leaf.array, options.get("fill_value", 0))
+        carrying.codecs("/".join(filter(None, (node.path, leaf.path))), leaf.array, options)
         carrying.notes(leaf.path, options, node.path)
         levels.append(_level(below + name, options, view, attrs=carrying.level(node.path, leaf)))
     made = _coarser_levels(request, last, axes, shapes, kind, method)

@@ -41,8 +41,8 @@ def is_number(value: Any) -> TypeGuard[int | float]:
 def number_of(text: str) -> float:
     """The number that a document writes with a point or an exponent.
 
-    What is beyond all floats (1e400) would be an infinity, and written as one when the document is changed: it is kept as
-    the integer that it is. More digits than Python reads of integers are refused, as they are where all are written out.
+    What is beyond all floats (1e400) would be an infinity, and written as one when the document is changed: it is kept
+    as the integer that it is. More digits than Python reads of integers are refused, as where all are written out.
     """
     number = float(text)
     return _integer_of(text) if math.isinf(number) else number

@@ -13,6 +13,7 @@ from zvcore.exchange.target import advised_shards, carried_shards, chunk_shape, 
 from zvcore.zarr3.consolidating import consolidate
 from zvcore.zarr3.group import create_group
 from zvcore.zarr3.metadata import ARRAY, DOCUMENT, GroupMetadata
+from zvcore.zarr3.unknown_members import unknown_members
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +40,9 @@ class ZarrExchange(AxesByPlace):
     def is_consolidated(self, node: Any) -> bool:
         metadata = getattr(node, "metadata", None)
         return isinstance(metadata, GroupMetadata) and metadata.consolidated is not None
+
+    def other_members(self, attrs: Mapping[str, Any]) -> list[str]:
+        return super().other_members(attrs) + unknown_members(getattr(attrs, "document", {}))
 
     def array_options(self, view: View, target: Target, place: Place) -> dict[str, Any]:
         chunks = chunk_shape(view, target.chunks)

@@ -195,8 +195,10 @@ class ArrayMetadata:
             edges = tuple(
                 one.resized(n, steps[axis]) for axis, (one, n) in enumerate(zip(self.edges, shape, strict=True))
             )
-            said = ("rectilinear", {"kind": "inline", "chunk_shapes": [one.dump() for one in edges]})
-            document = {**self.document, "shape": [int(n) for n in shape], "chunk_grid": GRID.dump(said)}
+            grid = self.document["chunk_grid"]
+            said = {**grid["configuration"], "chunk_shapes": [one.dump() for one in edges]}
+            grid = {**grid, "configuration": said}
+            document = {**self.document, "shape": [int(n) for n in shape], "chunk_grid": grid}
             return replace(self, shape=tuple(shape), edges=edges, document=document)
         return replace(self, shape=tuple(shape), document={**self.document, "shape": [int(n) for n in shape]})
 
