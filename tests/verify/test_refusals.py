@@ -14,6 +14,7 @@ import zvcore
 from zvcore.commands import cli
 from zvcore.report import What
 from zvcore.stores import LocalStore
+from zvcore.stores.base import Refused
 from zvcore.stores.confined import ConfinedStore
 from zvcore.stores.late_writes import settle
 
@@ -235,15 +236,17 @@ def test_a_folder_that_may_not_be_looked_into_is_told_of_with_all_else(
     for name in "ab":
         made(tmp_path / "g" / name, "zarr3")
     next(one for one in (tmp_path / "g" / "b" / "c").rglob("*") if one.is_file()).write_bytes(b"\1")
-    listing = LocalStore.list
+    listing = LocalStore.list_readable
 
-    def closed(self: LocalStore, prefix: str = "") -> Iterator[str]:
-        for key in listing(self, prefix):
+    def closed(self: LocalStore, refused: Refused, prefix: str = "") -> Iterator[str]:
+        error = PermissionError(13, "Permission denied", str(tmp_path / "g" / "a" / "c"))
+        for key in listing(self, refused, prefix):
             if "a/c" in f"{self.root}/{key}":
-                raise PermissionError(13, "Permission denied", str(tmp_path / "g" / "a" / "c"))
-            yield key
+                refused(key.rpartition("c/")[0] + "c", error)
+            else:
+                yield key
 
-    monkeypatch.setattr(LocalStore, "list", closed)
+    monkeypatch.setattr(LocalStore, "list_readable", closed)
     told = {one.where for one in zvcore.verify(tmp_path / "g").problems if one.fatal}
     assert "a/c" in told and any(one.startswith("b/c/") for one in told)
 

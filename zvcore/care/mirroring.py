@@ -10,13 +10,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from zvcore.care.document_order import DocumentOrder
 from zvcore.care.mirror_questions import CopyQuestion, SyncQuestion
-from zvcore.care.refusals import refusal, tell_refused
+from zvcore.care.refusals import passing_over, refusal, tell_refused, tell_strange_names
 from zvcore.engine import thread_count
 from zvcore.errors import (
     ConflictError,
@@ -168,10 +169,6 @@ def _is_page(file: SingleFileStore) -> bool:
     return begin.startswith((b"<!doctype html", b"<html")) and not name.endswith((".html", ".htm"))
 
 
-def _passing_over(folder: str, error: OSError) -> None:
-    """Of a folder that cannot be looked into, the pass that copies tells."""
-
-
 class _Done(NamedTuple):
     """What was done about an object, and how many bytes it has; of one that was put there, the MD5 of its bytes."""
 
@@ -203,12 +200,12 @@ class _Mirror:
             raise
 
     def _run(self, delete: bool) -> Report:
-        report = Report()
+        report, strange = Report(), Report()
         late: list[str] = []
         if self.source.file is None:
-            report.tell(*map(Problem.of, unreadable_objects(self.source, refused=_passing_over)))
+            report.tell(*map(Problem.of, unreadable_objects(self.source, refused=passing_over)))
         with shown(self._asked.progress, self._keys(), "copying", "object") as watch:
-            self._pass(report, self._data(late, tell_refused(report)), watch)
+            self._pass(report, self._data(late, self._refused(report, strange)), watch)
             left = len(late)
             for _, stage in groupby(sorted(late, key=self._stage), self._stage):
                 documents = [*stage]
@@ -220,10 +217,17 @@ class _Mirror:
                 report.add("", f"{left} documents were not copied, because something else was not", fatal=False)
         if delete and report.ok:
             self._remove_extra(report)
+        # They belong to no dataset, so what does is whole without them; but not everything is copied.
+        report.tell(*(replace(one, what=f"{one.what}; it is not copied", fatal=True) for one in strange.problems))
         self.target.finish()
         return report
 
-    def _keys(self, refused: Refused = _passing_over) -> Iterator[str]:
+    def _refused(self, report: Report, strange: Report) -> Refused:
+        """`strange` is told of objects that no key names."""
+        tell, tell_of_name = tell_refused(report), tell_strange_names(strange)
+        return lambda key, error: (tell_of_name if isinstance(error, InvalidKeyError) else tell)(key, error)
+
+    def _keys(self, refused: Refused = passing_over) -> Iterator[str]:
         if self.source.file is not None:
             return iter([self.source.file])
         return self.source.list_readable(refused)

@@ -6,14 +6,14 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from zvcore.errors import StoreError, ZvcoreError
-from zvcore.report import Problem
+from zvcore.errors import InvalidKeyError, StoreError, ZvcoreError
+from zvcore.report import Problem, What
 
 if TYPE_CHECKING:
     from zvcore.report import Report
     from zvcore.stores.base import Refused
 
-__all__ = ["refusal", "tell_refused"]
+__all__ = ["passing_over", "refusal", "tell_refused", "tell_strange_names"]
 
 # What this process has too little of says nothing of an object.
 _OF_THIS_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
@@ -36,9 +36,26 @@ def refusal(error: ZvcoreError | OSError, root: str = "") -> ZvcoreError:
 def tell_refused(report: Report) -> Refused:
     """What tells of folders and objects that cannot be read in a report, for work that goes on with the others."""
 
-    def refused(key: str, error: OSError) -> None:
+    def refused(key: str, error: OSError | InvalidKeyError) -> None:
         told = refusal(error)
         told.key = key
         report.tell(Problem.of(told))
 
     return refused
+
+
+def tell_strange_names(report: Report) -> Refused:
+    """What tells once of each object whose name is no key, which no reader asks for. Other refusals are errors."""
+    told = {problem.where for problem in report.problems if problem.kind is What.STRAY}
+
+    def refused(key: str, error: OSError | InvalidKeyError) -> None:
+        if not isinstance(error, InvalidKeyError):
+            raise error
+        if key not in told:
+            report.add(key, error.message, fatal=False, kind=What.STRAY)
+
+    return refused
+
+
+def passing_over(key: str, error: OSError | InvalidKeyError) -> None:
+    """For those beside whom somebody else tells of what is refused."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from zvcore.care.refusals import passing_over
 from zvcore.converting.note import KEY, UnfinishedConversion, unfinished_around, unfinished_member
 from zvcore.errors import UnsupportedError
+from zvcore.stores.base import not_passing_over
 from zvcore.stores.key_selection import keys_of
 
 if TYPE_CHECKING:
@@ -24,14 +26,16 @@ def place_of(path: Path, store: Store) -> Path:
     return path if store.file is None else store
 
 
-def unfinished_within(store: Store, only: str | None, refused: Refused | None = None) -> Iterator[UnfinishedConversion]:
+def unfinished_within(
+    store: Store, only: str | None, refused: Refused = not_passing_over
+) -> Iterator[UnfinishedConversion]:
     """The unfinished conversions whose destination is below the root of a store.
 
     Folders that cannot be looked into are passed over where `refused` is told of them.
     """
-    keys = keys_of(store, None if only is None else [only])
+    meant = None if only is None else [only]
     try:
-        for key in keys if refused is None else store.list_readable(refused, only or ""):
+        for key in keys_of(store, meant, refused):
             if key.endswith(f"/{KEY}") and (found := unfinished_member(store, key[: -len(KEY) - 1])) is not None:
                 yield found
     except UnsupportedError:
@@ -49,15 +53,11 @@ def unfinished_conversions(
     return {one.place: one for one in found if one is not None}
 
 
-def _passing_over(folder: str, error: OSError) -> None:
-    """Whoever looks at what is there tells of a folder that cannot be looked into."""
-
-
 def refuse_unfinished(
     path: Path, store: Store, only: str | None, storage_options: Mapping[str, Any] | None, done: str
 ) -> None:
     """An error if a conversion into a place, or into a part of it, has not ended: before, nothing can be `done`."""
-    within = unfinished_within(store, only, _passing_over)
+    within = unfinished_within(store, only, passing_over)
     unfinished = unfinished_around(place_of(path, store), storage_options) or next(within, None)
     if unfinished is not None:
         raise UnsupportedError(

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.care.manifest import MANIFEST, check_manifest, manifest_around
-from zvcore.care.refusals import refusal
+from zvcore.care.refusals import passing_over, refusal, tell_strange_names
 from zvcore.care.several import SeveralDatasetsError, datasets_in, refused, root_of, verify_several, verify_unmarked
 from zvcore.care.unfinished import place_of, refuse_unfinished, unfinished_within
 from zvcore.converting.note import (
@@ -112,7 +112,7 @@ def verify(
             return refused(error, path)
         meant = None if only is None else [only]
         try:
-            with shown(progress, keys_of(store, meant), "verifying", "object") as watch:
+            with shown(progress, keys_of(store, meant, passing_over), "verifying", "object") as watch:
                 if client is not None or share is not None:
                     tasks = _tasks(store, only, share, _OBJECTS_PER_TASK if client is not None else _OBJECTS_AT_ONCE)
                     report = _verify_on(client, tasks, store, found.name, fast, threads, watch, options)
@@ -141,7 +141,7 @@ def verify(
 def _unfinished_below(report: Report, store: Store, only: str | None) -> Iterator[UnfinishedConversion]:
     """The unfinished conversions within. A folder that may not be looked into is a problem, and not the end of all."""
     try:
-        yield from unfinished_within(store, only)
+        yield from unfinished_within(store, only, tell_strange_names(report))
     except PermissionError as error:
         problem = Problem.of(refusal(error, store.root))
         if all(one.where != problem.where for one in report.problems):
@@ -261,7 +261,7 @@ def _is_note(where: str) -> bool:
 
 def _tasks(store: Store, only: str | None, share: Share | None, size: int) -> Iterator[list[str]]:
     """The keys of some objects each; of documents alone, none."""
-    keys = keys_of(store, None if only is None else [only])
+    keys = keys_of(store, None if only is None else [only], passing_over)
     if share is not None:
         keys = filter(share.has, keys)
     if only is None and (share is None or share.number == 1):

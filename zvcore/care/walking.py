@@ -6,7 +6,7 @@ import threading
 from operator import lt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zvcore.care.refusals import refusal
+from zvcore.care.refusals import refusal, tell_strange_names
 from zvcore.documents import LARGEST_TOLD
 from zvcore.documents.values import DEEPEST
 from zvcore.report import Problem, What, join
@@ -122,7 +122,7 @@ def objects(
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
     """(key, place in the grid) of every object that readers look for; the others are reported."""
     place, extents = grid.position, grid.extents
-    for key in keys_of(store, only):
+    for key in keys_of(store, only, tell_strange_names(report)):
         position = place(key)
         if position is None:
             if key not in grid.guests and not is_backup(key):

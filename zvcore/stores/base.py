@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
-from zvcore.errors import CorruptDataError, ReadOnlyError, UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, InvalidKeyError, ReadOnlyError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.editing import Edit, edit_all, lock_all
 from zvcore.stores.files import encode_key
@@ -29,15 +29,20 @@ if TYPE_CHECKING:
     from zvcore.stores.others import Other
     from zvcore.stores.partial_writes import Unfinished
 
-__all__ = ["Facts", "Refused", "Snapshot", "Stamp", "Store", "UnlistedError", "prefix_path"]
+__all__ = ["Facts", "Refused", "Snapshot", "Stamp", "Store", "UnlistedError", "not_passing_over", "prefix_path"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 # Identifies the content of an object: when it differs, the content may, and when the content does, it differs.
 Stamp: TypeAlias = Hashable
-# Is told the key of a folder, and why it cannot be looked into.
-Refused: TypeAlias = Callable[[str, OSError], None]
+# Is told the key of a folder that cannot be looked into, or the name of an object that is no key, and why.
+Refused: TypeAlias = Callable[[str, OSError | InvalidKeyError], None]
+
+
+def not_passing_over(key: str, error: OSError | InvalidKeyError) -> None:
+    """For those who want everything: the first thing that is refused is an error."""
+    raise error
 
 
 class UnlistedError(UnsupportedError):
@@ -224,7 +229,9 @@ class Store(ABC):
         """The keys of all objects below a folder, in order."""
 
     def list_readable(self, refused: Refused, prefix: str = "") -> Iterator[str]:
-        """What `list` gives, without what lies in folders that cannot be looked into: `refused` is told of each."""
+        """What `list` gives, without what lies in folders that cannot be looked into, and without objects whose names
+        are no keys, as services may have them: `refused` is told of each.
+        """
         return self.list(prefix)
 
     @abstractmethod

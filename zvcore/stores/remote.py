@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from zvcore.errors import CorruptDataError, InvalidKeyError, UnsupportedError, ZvcoreError, without_credentials
 from zvcore.stores.again import BEING_REPLACED, again, changed
-from zvcore.stores.base import Facts, Snapshot, Stamp, Store, as_parts, check_span, prefix_path
+from zvcore.stores.base import Facts, Snapshot, Stamp, Store, as_parts, check_span, not_passing_over, prefix_path
 from zvcore.stores.clients import ChangedError, Version
 from zvcore.stores.files import encode_key
 from zvcore.stores.ranges import coalesce
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from zvcore.stores.base import Refused
     from zvcore.stores.clients import Client, Found
     from zvcore.stores.writing import Anything
 
@@ -426,23 +427,25 @@ class RemoteStore(Store):
         return version
 
     def list(self, prefix: str = "") -> Iterator[str]:
+        return self.list_readable(not_passing_over, prefix)
+
+    def list_readable(self, refused: Refused, prefix: str = "") -> Iterator[str]:
         found = self._client.list(self._folder(prefix))
         keys = self._relative(found, self._prefix)
         if len(keys) < len(found):
-            self._refuse_names(found)
+            self._tell_names(found, refused)
         return iter(sorted(keys))
 
-    def _refuse_names(self, paths: Iterable[str]) -> None:
-        """An error for an object under a name that is no key: who asks for all objects would leave it out unawares."""
+    def _tell_names(self, paths: Iterable[str], refused: Refused) -> None:
+        """Of objects under names that are no keys: who asks for all objects would leave them out unawares."""
         for path in paths:
             key = path[len(self._prefix) :].rstrip("/")
             if path.startswith(self._prefix) and key:
                 try:
                     encode_key(key)
                 except InvalidKeyError as error:
-                    raise InvalidKeyError(
-                        f"an object has a name by which it cannot be asked for ({error.message})", key=path
-                    ) from error
+                    what = f"an object has a name by which it cannot be asked for ({error.message})"
+                    refused(key, InvalidKeyError(what, key=path))
 
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         folder = self._folder(prefix)
