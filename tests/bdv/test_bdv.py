@@ -14,6 +14,7 @@ import pytest
 import zvcore
 from zvcore.commands.cli import main
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.report import What
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,6 +90,16 @@ def test_setups_and_time_points_are_one_image(path: Path) -> None:
     again = pickle.loads(pickle.dumps(node["s0"]))
     assert np.array_equal(again[2, 0], VALUES[2, 0])
     assert zvcore.verify(path).ok and zvcore.inspect(path)["setups"] == 2
+
+
+def test_a_size_that_is_not_that_of_the_values_is_told(path: Path, tmp_path: Path) -> None:
+    text = path.read_text().replace("<size>41 37 20</size>", "<size>41 37 21</size>", 1)
+    path.write_text(text)
+    said = "the size of the setup 0 that the XML says (41 x 37 x 21; stored are 41 x 37 x 20)"
+    told = [one for one in zvcore.verify(path).problems if one.kind is What.DISAGREEMENT]
+    assert [(one.what, one.fatal) for one in told] == [(f"{said} is not that of its values", False)]
+    report = zvcore.convert(path, tmp_path / "out", format="zarr3")
+    assert [loss.what for loss in report.losses] == [f"{said} is not known, and is not carried"]
 
 
 def test_what_it_takes_is_the_xml_and_the_values(path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.bdv.reading import absent_views, document_of, read_spim_data
+from zvcore.bdv.reading import absent_views, document_of, other_sizes, read_spim_data
 from zvcore.bdv.spim_data import LOADERS
 from zvcore.borrowed.care import ReadingCare, arrays_in
 from zvcore.care.describing import totals
@@ -43,6 +43,8 @@ class BdvCare(ReadingCare):
             for time, setup in absent_views(folder, data, [one.id for one in data.setups]):
                 what = f"time point {time} of setup {setup} is not stored, and the XML does not say that it is missing"
                 report.add(key, what, fatal=False, kind=What.MISSING)
+            for what in other_sizes(folder, data):
+                report.add(key, f"{what} is not that of its values", fatal=False, kind=What.DISAGREEMENT)
             inside = _values_of(store, data.path, data.loader)
             below = [one.removeprefix(f"{data.path}/") for one in only or () if one.startswith(f"{data.path}/")]
             if only is None or below:

@@ -58,8 +58,9 @@ def hdf5_levels(store: Store, data: SpimData, setup: Setup) -> Views | None:
     levels = [_array(file, time, setup.id, number) for number in range(len(factors))]
     if any(one is None or one.ndim != 3 for one in levels):
         raise MetadataError("a level of a view is missing, or no volume", key=f"{file.root}:/t{time:05}/s{setup.id:02}")
-    kind = tuple((one.shape, one.chunks, str(one.dtype), str(one.codec)) for one in levels if one is not None)
-    return Views(kind, factors, partial(_level, store, data, time))
+    known = [one for one in levels if one is not None]
+    kind = tuple((one.shape, one.chunks, str(one.dtype), str(one.codec)) for one in known)
+    return Views(kind, known[0].shape[::-1], factors, partial(_level, store, data, time))
 
 
 def _file(store: Store, path: str) -> SingleFileStore:

@@ -20,10 +20,12 @@ class Views:
     """The levels of a setup.
 
     kind     what must be the same for setups to be channels of one image
+    size     of the finest level in voxels, and
     factors  how much coarser each level is than the first, along x, y and z
     make     the array of a level with axes t, c, z, y, x, by the setups, the level's number, its axes and its place
     """
 
     kind: Hashable
+    size: tuple[int, ...]
     factors: Sequence[tuple[float, ...]]
     make: Callable[[Sequence[int], int, Axes, Store], Array]

@@ -62,7 +62,9 @@ def n5_levels(store: Store, data: SpimData, setup: Setup) -> Views | None:
             "a time point whose levels are stored in another way than those of the first", key=f"{store.root}/{unlike}"
         )
     kind = tuple((one.dimensions, one.block_size, one.data_type, json.dumps(one.compression)) for one in known)
-    return Views(kind, _factors(store, above, known), partial(_level, store, data, known, tuple(levels)))
+    return Views(
+        kind, known[0].dimensions, _factors(store, above, known), partial(_level, store, data, known, tuple(levels))
+    )
 
 
 def _metadata(store: Store, folder: str, levels: Sequence[str]) -> list[DatasetMetadata | None]:

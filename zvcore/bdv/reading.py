@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zvcore.images import Axes
     from zvcore.stores import Store
 
-__all__ = ["DOCUMENT", "document_of", "read", "read_spim_data"]
+__all__ = ["DOCUMENT", "absent_views", "document_of", "other_sizes", "read", "read_spim_data"]
 
 # How the XML of a folder is called that zvcore writes.
 DOCUMENT = "dataset.xml"
@@ -60,11 +60,10 @@ def read(store: Store) -> Any:
 def _dataset(store: Store) -> BorrowedGroup:
     folder, _ = document_of(store)
     data = read_spim_data(store)
-    levels_of = n5_levels if data.loader == "bdv.n5" else hdf5_levels
     groups: dict[Hashable, tuple[Views, list[Setup]]] = {}
     empty: list[str] = []
     for setup in data.setups:
-        views = levels_of(folder, data, setup)
+        views = _levels_of(folder, data, setup)
         if views is None:
             empty.append(f"the setup {setup.id}, of which nothing is stored")
             continue
@@ -90,6 +89,23 @@ def absent_views(folder: Store, data: SpimData, setups: Sequence[int]) -> list[t
     return [one for one in views if one not in stored and one not in data.missing]
 
 
+def other_sizes(folder: Store, data: SpimData) -> list[str]:
+    """Of setups whose size in the XML is not that of their values, in words."""
+    found = ((setup, _levels_of(folder, data, setup)) for setup in data.setups)
+    return [told for setup, views in found if views is not None for told in _other_size(setup, views)]
+
+
+def _levels_of(folder: Store, data: SpimData, setup: Setup) -> Views | None:
+    return (n5_levels if data.loader == "bdv.n5" else hdf5_levels)(folder, data, setup)
+
+
+def _other_size(setup: Setup, views: Views) -> list[str]:
+    if setup.size is None or setup.size == views.size:
+        return []
+    said, stored = (" x ".join(map(str, one)) for one in (setup.size, views.size))
+    return [f"the size of the setup {setup.id} that the XML says ({said}; stored are {stored})"]
+
+
 def _within(store: Store, name: str) -> Store:
     """The place of something in the XML that is opened; a folder is its own."""
     return store.within(f"{store.inside}/{name}") if isinstance(store, SingleFileStore) else store
@@ -108,8 +124,12 @@ def _image_node(
 
     def image(node: BorrowedGroup) -> Image:
         levels = [Level(name, array := node[name], array.axes) for name in node]
+        untold = [
+            *shown.untold(absent_views(folder, data, ids)),
+            *(w for one in setups for w in _other_size(one, views)),
+        ]
         return Image("", levels, node.attrs, name=shown.name, convention="BigDataViewer", words=shown.words,
-                     untold=tuple(shown.untold(absent_views(folder, data, ids))))  # fmt: skip
+                     untold=tuple(untold))  # fmt: skip
 
     return BorrowedGroup("bdv", store, members, image=image, untold=untold)
 
