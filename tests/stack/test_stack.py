@@ -533,3 +533,39 @@ def test_images_that_are_asked_for_are_checked_in_whichever_order_they_are_named
     report = zvcore.verify(folder, only=[names[0], names[5], names[2]])
     assert [problem.where for problem in report.problems] == [names[5]]
     assert report.counts["images"] == 3
+
+
+def exif(orientation: int, order: str = "<") -> bytes:
+    mark = b"II" if order == "<" else b"MM"
+    return mark + struct.pack(f"{order}HIHHHIHHI", 42, 8, 1, 0x0112, 3, 1, orientation, 0, 0)
+
+
+def turn(path: Path, said: bytes) -> None:
+    data = path.read_bytes()
+    if path.suffix == ".png":
+        chunk = b"eXIf" + said
+        path.write_bytes(
+            data[:33] + struct.pack(">I", len(said)) + chunk + struct.pack(">I", zlib.crc32(chunk)) + data[33:]
+        )
+    else:
+        part = b"Exif\0\0" + said
+        path.write_bytes(data[:2] + b"\xff\xe1" + struct.pack(">H", len(part) + 2) + part + data[2:])
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("make", [png, jpeg])
+def test_an_orientation_is_told_and_pixels_stay_as_they_are_stored(make: Any, order: str, tmp_path: Path) -> None:
+    folder = make(tmp_path / "a", SMOOTH)
+    plain = zvcore.open(folder)[...]
+    assert not zvcore.plan(folder, tmp_path / "out", format="zarr3").losses
+    ending = next(folder.iterdir()).suffix
+    turn(folder / f"slice_1{ending}", exif(6, order))
+    turn(folder / f"slice_3{ending}", exif(3, order))
+    turn(folder / f"slice_4{ending}", exif(1, order))
+    turn(folder / f"slice_5{ending}", exif(6, order)[:-9])
+    assert np.array_equal(zvcore.open(folder)[...], plain)
+    losses = [loss.what for loss in zvcore.plan(folder, tmp_path / "out", format="zarr3").losses]
+    assert len(losses) == 1 and losses[0].startswith("the orientation 6 of Exif")
+    report = zvcore.verify(folder)
+    assert report.ok
+    assert [one.where for one in report.problems] == [f"slice_1{ending}", f"slice_3{ending}"]

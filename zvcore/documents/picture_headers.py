@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from zvcore.errors import CorruptDataError
 
-__all__ = ["PictureHeader", "jpeg_header", "png_header"]
+__all__ = ["PictureHeader", "jpeg_header", "orientation_of", "png_header"]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _GRAY, _PALETTE = 0, 3
@@ -19,6 +19,9 @@ _START_OF_SCAN = 0xDA
 # Those behind which no length stands: libjpeg passes over them.
 _ALONE = frozenset({0x01, *range(0xD0, 0xD8)})
 _STUFFED = 0x00
+# Where Exif stands, and its tag.
+_APPLICATION = 0xE1
+_ORIENTATION, _SHORT, _MOST_ORIENTATIONS = 0x0112, 3, 8
 
 
 class PictureHeader(NamedTuple):
@@ -69,3 +72,49 @@ def jpeg_header(data: memoryview | bytes) -> PictureHeader:
             break
         at += 2 + length
     raise CorruptDataError("the JPEG picture has no readable header", offset=at)
+
+
+def orientation_of(data: memoryview | bytes) -> int:
+    """How a picture is to be turned or mirrored to be shown, as Exif has it: 1 to 8; 1 is as it is, or nothing is said.
+
+    What is damaged says nothing.
+    """
+    exif = _png_exif(data) if bytes(data[:8]) == _PNG else _jpeg_exif(data)
+    if exif[:4] not in (b"II*\0", b"MM\0*"):
+        return 1
+
+    def number(at: int, length: int) -> int:
+        return int.from_bytes(exif[at : at + length], "little" if exif[:1] == b"I" else "big")
+
+    first = number(4, 4)
+    for entry in range(first + 2, min(first + 2 + 12 * number(first, 2), len(exif) - 11), 12):
+        if number(entry, 2) == _ORIENTATION and number(entry + 2, 2) == _SHORT:
+            found = number(entry + 8, 2)
+            return found if 1 <= found <= _MOST_ORIENTATIONS else 1
+    return 1
+
+
+def _png_exif(data: memoryview | bytes) -> bytes:
+    at = 8
+    while at + 12 <= len(data):
+        length, kind = int.from_bytes(data[at : at + 4], "big"), bytes(data[at + 4 : at + 8])
+        if kind == b"eXIf":
+            return bytes(data[at + 8 : at + 8 + length])
+        at += 12 + length
+    return b""
+
+
+def _jpeg_exif(data: memoryview | bytes) -> bytes:
+    at = 2
+    while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] != _START_OF_SCAN:
+        marker = data[at + 1]
+        if marker == 0xFF or marker in _ALONE:
+            at += 1 if marker == 0xFF else 2
+            continue
+        length = int.from_bytes(data[at + 2 : at + 4], "big")
+        if length < 2 or marker == _STUFFED:
+            break
+        if marker == _APPLICATION and bytes(data[at + 4 : at + 10]) == b"Exif\0\0":
+            return bytes(data[at + 10 : at + 2 + length])
+        at += 2 + length
+    return b""

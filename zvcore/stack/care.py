@@ -11,7 +11,7 @@ from zvcore.errors import LostMetadataWarning, MissingImagesWarning, NotFoundErr
 from zvcore.exchange.target import grow
 from zvcore.report import Problem, Report, What
 from zvcore.stack.names import missing_numbers, told_numbers
-from zvcore.stack.reading import images_of, other_axes
+from zvcore.stack.reading import images_of, other_axes, turned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class StackCare(ReadingCare):
     ) -> Report:
         report = Report(watch=watch)
         try:
-            _, names = images_of(store)
+            folder, names = images_of(store)
             wanted = _numbers(names, only)
             gaps = missing_numbers(names)
             if gaps and only is None:
@@ -59,6 +59,7 @@ class StackCare(ReadingCare):
                 warnings.simplefilter("ignore", LostMetadataWarning)  # what it says is told of each image
                 _read(array, names, some, threads, report)
                 _compare_axes(array, names, some, report)
+            _name_turned(folder, [names[number] for number in some], report)
             report.count("images", len(some))
             report.looked_at(len(some))
         return report
@@ -114,6 +115,16 @@ def _compare_axes(array: Array, names: Sequence[str], numbers: Sequence[int], re
             continue  # it was told when it was read
         if said is not None:
             report.add(names[number], said, fatal=False, kind=What.DISAGREEMENT)
+
+
+def _name_turned(folder: Store, names: Sequence[str], report: Report) -> None:
+    for name in names:
+        try:
+            said = turned(folder, name)
+        except (ZvcoreError, OSError):
+            continue  # it was told when it was read
+        if said is not None:
+            report.add(name, f"{said} is not applied", fatal=False, kind=What.UNSUPPORTED)
 
 
 def _read_one(array: Array, number: int, threads: int | None) -> None:

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.borrowed.file import library, reading
-from zvcore.documents.picture_headers import jpeg_header, png_header
+from zvcore.documents.picture_headers import jpeg_header, orientation_of, png_header
 from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
     from zvcore.documents.picture_headers import PictureHeader
     from zvcore.stores import Store
 
-__all__ = ["Like", "Picture"]
+__all__ = ["Like", "Picture", "turned_by"]
 
 # Shape and data type.
 Like = tuple[tuple[int, ...], np.dtype[Any]]
@@ -27,6 +27,8 @@ _LARGEST = 1 << 31
 # For how many bytes a byte of a file can stand by these compressions, and what headers take.
 _MOST_PER_BYTE = {"PNG": 1040, "JPEG": 2048}
 _SMALL = 1 << 16
+# Exif stands in front of the pixels, and is no longer than 64 KiB in JPEG.
+_HEAD = 1 << 18
 _END_OF_IMAGE = b"\xff\xd9"
 _PALETTE_CHANNELS = 4
 
@@ -82,6 +84,12 @@ class Picture:
                 expected=f"at most {min(_LARGEST, size * _MOST_PER_BYTE[title] + _SMALL)} bytes of pixels",
                 found=f"{header.width} x {header.height} of {header.channels} channels",
             )  # fmt: skip
+
+
+def turned_by(store: Store, key: str) -> int:
+    """The orientation that a picture says; 1 where it is to be shown as it is. Pixels are read as they are stored."""
+    data = store.get(key, 0, _HEAD)
+    return 1 if data is None else orientation_of(memoryview(data))
 
 
 def unlike(key: str, like: Like, found: Like) -> CorruptDataError:

@@ -24,7 +24,7 @@ from zvcore.format import formats, get_format
 from zvcore.images import Axis
 from zvcore.images.axes import nanometers
 from zvcore.stack.names import PICTURES, images_in, kinds_of, missing_numbers, told_numbers
-from zvcore.stack.pictures import Like, Picture, unlike
+from zvcore.stack.pictures import Like, Picture, turned_by, unlike
 from zvcore.stores.matching import MatchingStore
 from zvcore.stores.single_file import SingleFileStore
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from zvcore.images import Axes
     from zvcore.stores import Store
 
-__all__ = ["images_of", "is_flat", "other_axes", "read"]
+__all__ = ["images_of", "is_flat", "other_axes", "read", "turned"]
 
 _FORMAT = "stack"
 _USUAL = "values are brightness, or colours"
@@ -137,7 +137,7 @@ def read(store: Store) -> BorrowedArray:
         stacked_layout(store.root, members, first), format=_FORMAT, store=store, axes=(around, *inner),
         attrs={"missing_images": [list(gap) for gap in gaps[:_MOST_GAPS]]} if gaps else None,
         image={"convention": "stack of images"} if known else None,
-        whole=(1, *getattr(first, "whole", first.chunks)), untold=_said(first),
+        whole=(1, *getattr(first, "whole", first.chunks)), untold=(*_said(first), *_turned(folder, names[0])),
     )  # fmt: skip
 
 
@@ -157,6 +157,19 @@ def _said(first: Array) -> tuple[str, ...]:
     if image is not None:
         told += [*image.untold, *image.levels[0].untold, *image.words]
     return tuple(f"{what} of the first image, and of the others," for what in told)
+
+
+def turned(store: Store, name: str) -> str | None:
+    """How a picture is to be turned before it is shown, in words; None if it is not."""
+    orientation = turned_by(store, name) if name.lower().endswith(PICTURES) else 1
+    return (
+        None if orientation == 1 else f"the orientation {orientation} of Exif, by which viewers turn or mirror pixels,"
+    )
+
+
+def _turned(store: Store, name: str) -> tuple[str, ...]:
+    told = turned(store, name)
+    return () if told is None else (f"{told} of the first image, and of the others,",)
 
 
 def is_flat(store: Store, names: Iterable[str]) -> bool:
