@@ -345,3 +345,31 @@ def test_of_members_that_are_removed_no_folder_stays(tmp_path: Path) -> None:
     assert [*zvcore.open(tmp_path / "b.n5")] == ["b"]
     assert not (tmp_path / "b.n5" / "a").exists() and not (tmp_path / "b.n5" / "b" / "c" / "d").exists()
     assert (tmp_path / "b.n5" / "b" / "c" / "of others").exists()
+
+
+def test_folders_without_objects_are_copied_where_there_are_folders(tmp_path: Path) -> None:
+    group = zvcore.open(tmp_path / "a.n5", "w", format="n5")
+    group.create_dataset("g/a", shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    (tmp_path / "a.n5" / "empty" / "inner").mkdir(parents=True)
+    assert zvcore.copy(tmp_path / "a.n5", tmp_path / "dry.n5", dry_run=True).ok
+    assert not (tmp_path / "dry.n5").exists()
+    assert zvcore.copy(tmp_path / "a.n5", tmp_path / "b.n5").ok
+    copied = zvcore.open(tmp_path / "b.n5")
+    assert [*copied] == ["empty", "g"] and [*copied["empty"]] == ["inner"]
+    zvcore.sync(tmp_path / "a.n5", tmp_path / "c.n5", delete=True)
+    assert [*zvcore.open(tmp_path / "c.n5")] == ["empty", "g"]
+    report = zvcore.copy(tmp_path / "a.n5", MemoryStore())
+    assert report.ok
+    told = [(one.where, one.what) for one in report.problems]
+    what = "a folder without objects, which the destination cannot have"
+    assert told == [("empty", what), ("empty/inner", what)]
+
+
+def test_no_folder_is_made_through_a_link_at_the_destination(tmp_path: Path) -> None:
+    (tmp_path / "a" / "x" / "y").mkdir(parents=True)
+    (tmp_path / "a" / "one").write_bytes(b"1")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "b" / "x").symlink_to(tmp_path / "outside")
+    report = zvcore.copy(tmp_path / "a", tmp_path / "b")
+    assert not report.ok and not [*(tmp_path / "outside").iterdir()]

@@ -32,8 +32,9 @@ from zvcore.report import Problem, Report, What
 from zvcore.signatures import asked_by
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.confined import ConfinedStore, Confinement
+from zvcore.stores.local import LocalStore
 from zvcore.stores.opening import ARCHIVE_ENDINGS, open_beside, open_store
-from zvcore.stores.others import unreadable_objects
+from zvcore.stores.others import Other, unreadable
 from zvcore.stores.overlap import are_same, overlap
 from zvcore.stores.request_threads import side_by_side
 
@@ -202,8 +203,9 @@ class _Mirror:
     def _run(self, delete: bool) -> Report:
         report, strange = Report(), Report()
         late: list[str] = []
+        folders: list[str] = []
         if self.source.file is None:
-            report.tell(*map(Problem.of, unreadable_objects(self.source, refused=passing_over)))
+            folders = self._folders_at_source(report)
         with shown(self._asked.progress, self._keys(), "copying", "object") as watch:
             self._pass(report, self._data(late, self._refused(report, strange)), watch)
             left = len(late)
@@ -215,6 +217,8 @@ class _Mirror:
                 left -= len(documents)
             if left:
                 report.add("", f"{left} documents were not copied, because something else was not", fatal=False)
+        if report.ok and not self._asked.dry_run:
+            self._make_folders(folders, report)
         if delete and report.ok:
             self._remove_extra(report)
         # They belong to no dataset, so what does is whole without them; but not everything is copied.
@@ -395,6 +399,32 @@ class _Mirror:
             if one is None or other is None or memoryview(one) != memoryview(other):
                 return False
         return True
+
+    # --- folders
+
+    def _folders_at_source(self, report: Report) -> list[str]:
+        """All folders there are. Of what else is no object, and has the name of one, the report is told."""
+        found = []
+        for key, other in self.source.others("", passing_over):
+            if other is Other.FOLDER:
+                found.append(key)
+            else:
+                report.tell(Problem.of(unreadable(other, key)))
+        return found
+
+    def _make_folders(self, folders: Sequence[str], report: Report) -> None:
+        """Make those that hold no object too: in some formats a folder is a group. Object stores have no folders."""
+        if isinstance(self.target, LocalStore):
+            for key in folders:
+                try:
+                    self._refuse_way_out(f"{key}/")
+                    self.target.make_folder(key)
+                except (ZvcoreError, OSError) as error:
+                    report.tell(Problem.of(refusal(error), key))
+            return
+        for key in folders:
+            if next(self.source.list_readable(passing_over, key), None) is None:
+                report.add(key, "a folder without objects, which the destination cannot have", fatal=False)
 
     # --- the destination
 
