@@ -134,3 +134,16 @@ def test_options_reach_the_datasets(tmp_path):
 def test_the_root_file_is_always_written(tmp_path):
     zvcore.open(tmp_path / "c.n5", "w", format="n5")
     assert json.loads((tmp_path / "c.n5/attributes.json").read_text()) == {"n5": "4.0.0"}
+
+
+def test_a_repaired_copy_has_groups_that_are_nothing_but_folders(tmp_path):
+    container = zvcore.open(tmp_path / "c.n5", "w", format="n5")
+    container.create_dataset("d", shape=(4, 4), dtype="u1", chunks=(2, 2))[...] = 1
+    (tmp_path / "c.n5" / "bare" / "inner").mkdir(parents=True)
+    (tmp_path / "c.n5" / "d" / "7").mkdir()
+    zvcore.repair(tmp_path / "c.n5", out=tmp_path / "copy.n5")
+    copy = zvcore.open(tmp_path / "copy.n5")
+    assert [*copy] == ["bare", "d"] and [*copy["bare"]] == ["inner"]
+    assert not (tmp_path / "copy.n5" / "d" / "7").exists()
+    report = zvcore.repair(tmp_path / "c.n5", out=MemoryStore())
+    assert [one.where for one in report.losses] == ["bare", "bare/inner"]

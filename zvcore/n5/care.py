@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zvcore.care.describing import Inspector, stored_size
 from zvcore.care.dropping import drop_damaged, nothing_to_compact
+from zvcore.care.refusals import passing_over
 from zvcore.care.walking import look_at_all, stray_objects
 from zvcore.errors import MetadataError, NotFoundError, ZvcoreError
 from zvcore.n5._framing import parse_header
@@ -17,6 +18,8 @@ from zvcore.n5.metadata import is_dataset
 from zvcore.n5.multiscale import MissingLevelError
 from zvcore.n5.verification import GUESTS, LONGEST_HEADER, Checker, grid_of
 from zvcore.report import Problem, Report, What
+from zvcore.stores.local import LocalStore
+from zvcore.stores.others import Other
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -115,7 +118,36 @@ def repair(
     With `out`, that is done in a copy of everything; without it, each such block is kept beside its place with `.bak`
     behind its name. Documents are never changed.
     """
-    return drop_damaged(verify, store, out, only=only, threads=threads, chunk="block", fill="zeros")
+    report = drop_damaged(verify, store, out, only=only, threads=threads, chunk="block", fill="zeros")
+    if out is not None:
+        _keep_bare_groups(store, out, report)
+    return report
+
+
+def _keep_bare_groups(store: Store, out: Store, report: Report) -> None:
+    """Groups without attributes and members are folders without objects, which a copy of all objects has not."""
+    for key, other in store.others("", passing_over):
+        if other is not Other.FOLDER or next(store.list_readable(passing_over, key), None) is not None:
+            continue
+        if any(_is_dataset_at(store, above) for above in _around(key)):
+            continue
+        if isinstance(out, LocalStore):
+            out.make_folder(key)
+        else:
+            report.lose(key, "a group without attributes and members, which the copy cannot have")
+
+
+def _around(key: str) -> list[str]:
+    parts = key.split("/")
+    return ["/".join(parts[:count]) for count in range(len(parts))]
+
+
+def _is_dataset_at(store: Store, prefix: str) -> bool:
+    try:
+        document = read_document(store, prefix)
+    except ZvcoreError:
+        return False
+    return document is not None and is_dataset(document)
 
 
 def compact(store: Store, *, only: Sequence[str] | None = None, threads: int | None = None) -> Report:
