@@ -304,3 +304,15 @@ def test_values_do_not_begin_in_the_header(tmp_path: Path, kind: str, place: int
         zvcore.open(tmp_path / "a.nii")
     (tmp_path / "b.nii.gz").write_bytes(gzip.compress(raw))
     assert zvcore.verify(tmp_path / "b.nii.gz").status == "damaged"
+
+
+def test_a_region_does_not_say_the_place_of_the_whole(tmp_path: Path) -> None:
+    affine = np.diag([2.0, 3, 4, 1])
+    affine[:3, 3] = -90, -126, -72
+    nibabel.save(nibabel.Nifti1Image(np.zeros((3, 4, 5), "i2"), affine), tmp_path / "a.nii")
+    lost = "the attribute 'affine' says where the voxels of the whole lie, of which only a part is converted"
+    zvcore.convert(tmp_path / "a.nii", tmp_path / "whole", format="zarr3")
+    for source, name in ((tmp_path / "a.nii", "one"), (tmp_path / "whole", "two")):
+        report = zvcore.convert(source, tmp_path / name, format="zarr3", region=np.s_[1:, 1:, 1:])
+        assert lost in [loss.what for loss in report.losses]
+        assert "affine" not in zvcore.open(tmp_path / name)["0"].attrs

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Carrying"]
 
+# By which files of volumes say where voxels lie, and what was made of these.
+_OF_WHOLE = frozenset({"affine"})
+
 
 class Carrying:
     """What goes along from one source to what a draft makes.
@@ -234,6 +237,10 @@ class Carrying:
         """Those that have a place in the destination."""
         foreign = (self.moved or not self.within_format) if foreign is None else foreign
         kept, lost = self.target.kept_attributes(attrs, foreign, of_group=of_group)
+        if self.moved:
+            for name in _OF_WHOLE & kept.keys():
+                del kept[name]
+                lost[name] = "says where the voxels of the whole lie, of which only a part is converted"
         for name, why in sorted(lost.items()):
             self.draft.lose(path, f"the attribute {name!r} {why}")
         return kept
