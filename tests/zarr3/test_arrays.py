@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import resource
 
 import numpy as np
 import pytest
@@ -563,3 +564,18 @@ def test_every_first_party_codec_by_its_name_is_read_by_zarr_python(tmp_path, co
     assert (zvcore.open(tmp_path)[...] == VALUES).all()
     theirs = zarr.open_array(tmp_path)
     assert (theirs[...] == VALUES).all()
+
+
+@pytest.mark.parametrize("shards", [None, (8, 8)])
+def test_where_there_is_no_room_the_whole_path_is_named(tmp_path, shards):
+    array = zvcore.create(
+        tmp_path / "a", format="zarr3", shape=(8, 8), dtype="u1", chunks=(4, 4), shards=shards, codec="raw"
+    )
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(OSError) as caught:  # as of a full disk
+            array[...] = 7
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert str(caught.value.filename).startswith(f"{tmp_path / 'a'}/c/0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,6 +51,12 @@ def _putting_back(layout: Layout, write: Callable[[], T]) -> T:
             raise
         layout.store.put_back()  # where there is one, there are others
         return write()
+    except OSError as error:
+        # The engine knows keys alone, and a full disk has to be found.
+        root = layout.store.local_root
+        if root is not None and isinstance(error.filename, str) and not os.path.isabs(error.filename):
+            error.filename = os.path.join(os.fsdecode(root), error.filename)
+        raise
 
 
 def _write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work) -> Written:
