@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import threading
 import uuid
+import zipfile
+from typing import TYPE_CHECKING
 
 import pytest
 
-from zvcore.errors import ConflictError
+from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.stores import open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -49,3 +54,21 @@ def test_writers_of_different_threads_do_not_overwrite_each_other(monkeypatch: p
     thread.join()
     assert bytes(second.get("x") or b"") == b"first"
     assert len(refused) == 1
+
+
+@pytest.mark.parametrize("caching", ["simplecache", "filecache", "blockcache"])
+def test_what_fsspec_would_leave_out_of_a_chain_is_refused(caching: str, tmp_path: Path) -> None:
+    for name in ("a::b", "a::B/c"):
+        with pytest.raises(UnsupportedError, match="file addresses lead to nothing else"):
+            open_store(f"{caching}::file://{tmp_path}/{name}", "w")
+    assert not [*tmp_path.iterdir()]
+    store = open_store(f"{caching}::file://{tmp_path}/plain", "w")
+    store.put("x", b"1")
+    assert (tmp_path / "plain" / "x").read_bytes() == b"1"
+
+
+def test_chains_that_lead_further_are_opened(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("f/x", b"1")
+    for url in (f"zip://f::file://{tmp_path}/a.zip", f"zip://f::simplecache::file://{tmp_path}/a.zip"):
+        assert bytes(open_store(url).get("x") or b"") == b"1"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import threading
 from contextlib import contextmanager, nullcontext
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["FsspecClient"]
 
+# Parameters of file systems that lie in another one.
+_LEADS_FURTHER = {"fo", "fs", "target_protocol"}
+_IPV6_HOST = re.compile(r"://(?:[^/]*@)?\[[^\]/]*\]")
 _E_TAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "crc32c", "checksum", "sha", "sha256", "md5")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "modified")
 
@@ -201,8 +207,21 @@ class FsspecClient(Client):
 
 def filesystem_of(url: str, options: dict[str, Any]) -> tuple[Any, str]:
     """(the file system, the path in it) that an address names."""
+    _refuse_ignored(_IPV6_HOST.sub("://", url).split("::"))
     filesystem, path = fsspec.core.url_to_fs(url, **options)
     return filesystem, path
+
+
+def _refuse_ignored(links: Sequence[str]) -> None:
+    """Refuse a chain of addresses where fsspec would leave out what stands behind one that leads no further: it may be
+    the rest of a name with two colons in it, and the data would go elsewhere.
+    """
+    for link, behind in pairwise(links):
+        scheme = link.partition("://")[0] if "://" in link else link if link.isalpha() and link.islower() else "file"
+        kinds = [one for one in fsspec.get_filesystem_class(scheme).__mro__ if "__init__" in vars(one)]
+        taken = {name for one in kinds for name in inspect.signature(one.__init__).parameters}
+        if not _LEADS_FURTHER & taken:
+            raise ValueError(f"{scheme} addresses lead to nothing else, and {behind!r} stands behind '::'")
 
 
 _clients: WeakSet[FsspecClient] = WeakSet()
