@@ -12,6 +12,7 @@ import zvcore
 from tests.examples import examples
 from zvcore.converting.coarse import downsampled
 from zvcore.errors import UnsupportedError
+from zvcore.stores import LocalStore
 
 INTEGERS = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
 
@@ -252,3 +253,20 @@ def test_booleans_that_are_any_byte_are_true_alike(tmp_path):
     src.write_encoded((0,), bytes([0, 0, 1, 2, 3, 4]))
     report = zvcore.convert(src, tmp_path / "dst", format="zarr3", levels=1, factors=(6,), verify=True)
     assert report.verified and zvcore.open(tmp_path / "dst/1")[...].tolist() == [True]
+
+
+def test_an_interrupt_when_all_is_done_says_that_the_same_again_adds_further_levels(tmp_path, monkeypatch):
+    volume = zvcore.create(
+        tmp_path / "a", format="precomputed", shape=(8, 8, 8, 1), dtype="u1", chunks=(8, 8, 8), resolution=(1, 1, 1)
+    )
+    volume[0][...] = 7
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStore, "finish", interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            zvcore.downsample(tmp_path / "a")
+    assert caught.value.__notes__ == ["all levels are made: the same, run again, would add further ones"]
+    assert len(zvcore.open(tmp_path / "a").info["scales"]) == 2

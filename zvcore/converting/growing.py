@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from zvcore.converting.drafts import Draft
     from zvcore.converting.sharing import Sharing
+    from zvcore.report import ConversionReport
     from zvcore.stores import Store
 
 __all__ = ["Growing"]
@@ -94,6 +95,15 @@ class Growing(Conversion):
                 self.resuming = True
                 self.__dict__.pop("draft", None)
             self.journal = self._journal()
+
+    def run(self, **asked: Any) -> ConversionReport:
+        try:
+            return super().run(**asked)
+        except KeyboardInterrupt as error:
+            # While the disk is waited for: then nothing is left to be resumed, and the same again is another request.
+            if self.made.arrays and read_note(self.store) is None:
+                error.add_note("all levels are made: the same, run again, would add further ones")
+            raise
 
     def _draft(self) -> Draft:
         return draft_levels(self.node, self.request)
