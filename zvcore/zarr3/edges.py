@@ -6,12 +6,15 @@ What a document claims costs nothing: a run of 10**18 chunks is one run.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from itertools import accumulate, groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from zvcore.errors import MetadataError, UnsupportedError
+from zvcore.errors import MetadataError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import numpy as np
     import numpy.typing as npt
@@ -37,22 +40,41 @@ class Run(NamedTuple):
         return self.start + self.extent * self.chunks
 
 
+class _Runs(Sequence[Run]):
+    """Many runs, as columns: objects for a hundred thousand of them would keep Python's collector of garbage busy."""
+
+    def __init__(self, runs: Sequence[tuple[int, int]]) -> None:
+        """`runs`: (extent, count), of which equal neighbours become one."""
+        same = [(extent, sum([count for _, count in ones])) for extent, ones in groupby(runs, itemgetter(0))]
+        self.extents = [extent for extent, _ in same]
+        self.chunks = [count for _, count in same]
+        self.starts = [0, *accumulate(extent * count for extent, count in same)][:-1]
+        self.firsts = [0, *accumulate(self.chunks)][:-1]
+
+    def __len__(self) -> int:
+        return len(self.extents)
+
+    @overload
+    def __getitem__(self, number: int) -> Run: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Run]: ...
+    def __getitem__(self, number: int | slice) -> Run | list[Run]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        return Run(self.extents[number], self.chunks[number], self.starts[number], self.firsts[number])
+
+    def __iter__(self) -> Iterator[Run]:
+        return map(Run, self.extents, self.chunks, self.starts, self.firsts)
+
+
 class Edges:
     """How one axis of this length is cut into chunks, which may reach over its end."""
 
     def __init__(self, runs: Sequence[tuple[int, int]], length: int) -> None:
         """`runs`: (extent, count) of neighbouring chunks."""
         self.length = length
-        self.runs: list[Run] = []
-        start = first = 0
-        for extent, count in runs:
-            if self.runs and self.runs[-1].extent == extent:
-                last = self.runs.pop()
-                extent, count, start, first = extent, count + last.chunks, last.start, last.first
-            self.runs.append(Run(extent, count, start, first))
-            start, first = start + extent * count, first + count
-        self._starts = [run.start for run in self.runs]
-        self._firsts = [run.first for run in self.runs]
+        self.runs = _Runs(runs)
+        self._starts, self._firsts = self.runs.starts, self.runs.firsts
 
     @classmethod
     def load(cls, said: Any, length: int, place: Place) -> Edges:
@@ -62,27 +84,23 @@ class Edges:
             return cls([(extent, max(1, -(-length // extent)))], length)
         if not isinstance(said, list) or not said:
             raise place.wrong("a positive integer, or a list of them that is not empty", said)
-        runs = []
-        total = 0
-        for number, one in enumerate(said):
-            if isinstance(one, list):
-                if len(one) != 2:
-                    raise place.item(number).wrong("[extent, count]", one)
-                extent, count = (_positive(part, place.item(number)) for part in one)
-            else:
-                extent, count = _positive(one, place.item(number)), 1
-            total += extent * count
-            if total > _MOST:
-                what = "chunks that reach further than can be counted"
-                raise UnsupportedError(what, key=place.key, member=place.path)
-            runs.append((extent, count))
+        try:
+            runs = [_run(one, place) for one in said]
+        except ZvcoreError:
+            # Once more, to say which: a place for each of many edges would take longer than the edges.
+            runs = [_run(one, place.item(number)) for number, one in enumerate(said)]
+        total = sum([extent * count for extent, count in runs])
+        if total > _MOST:
+            what = "chunks that reach further than can be counted"
+            raise UnsupportedError(what, key=place.key, member=place.path)
         if total < length:
             raise place.error("the chunks end before the array does", expected=length, found=total)
         return cls(runs, length)
 
     def dump(self) -> list[Any]:
         """As a document has it."""
-        return [run.extent if run.chunks == 1 else [run.extent, run.chunks] for run in self.runs]
+        said = zip(self.runs.extents, self.runs.chunks, strict=True)
+        return [extent if count == 1 else [extent, count] for extent, count in said]
 
     @property
     def stop(self) -> int:
@@ -91,7 +109,7 @@ class Edges:
 
     @property
     def longest(self) -> int:
-        return max(run.extent for run in self.runs)
+        return max(self.runs.extents)
 
     @property
     def count(self) -> int:
@@ -111,7 +129,7 @@ class Edges:
 
         `step` is what the extents are multiples of: the new chunk may reach over the array's end.
         """
-        runs = [(run.extent, run.chunks) for run in self.runs]
+        runs = [*zip(self.runs.extents, self.runs.chunks, strict=True)]
         missing = -(-(length - self.stop) // step) * step
         return Edges(runs if missing <= 0 else [*runs, (missing, 1)], length)
 
@@ -139,13 +157,25 @@ class Edges:
         """(where these chunks begin, their extents)."""
         import numpy as np
 
-        of = np.maximum(np.searchsorted(np.array(self._firsts, np.int64), numbers, "right") - 1, 0)
-        runs = np.array(self.runs, np.int64)[of]
-        return runs[:, 2] + (numbers - runs[:, 3]) * runs[:, 0], runs[:, 0]
+        columns = [np.array(one, np.int64) for one in (self._firsts, self._starts, self.runs.extents)]
+        of = np.maximum(np.searchsorted(columns[0], numbers, "right") - 1, 0)
+        firsts, starts, extents = (column[of] for column in columns)
+        return starts + (numbers - firsts) * extents, extents
 
     def between(self, first: int, last: int) -> Iterator[Run]:
         """The runs from the one in which an item lies to that of another."""
         yield from self.runs[self.number_of(first) : self.number_of(last) + 1]
+
+
+def _run(said: Any, place: Place) -> tuple[int, int]:
+    """(extent, how many chunks)."""
+    if type(said) is int and 0 < said <= _MOST:
+        return said, 1
+    if not isinstance(said, list):
+        return _positive(said, place), 1
+    if len(said) != 2:
+        raise place.wrong("[extent, count]", said)
+    return _positive(said[0], place), _positive(said[1], place)
 
 
 def _positive(value: Any, place: Place) -> int:

@@ -48,7 +48,7 @@ class RectilinearArray(Zarr3Array[Item]):
     @property
     def edges(self) -> tuple[list[tuple[int, int]], ...]:
         """For each axis, the extents of its chunks and how many there are of each, one after the other."""
-        return tuple([(run.extent, run.chunks) for run in one.runs] for one in self._layout.edges)
+        return tuple([*zip(one.runs.extents, one.runs.chunks, strict=True)] for one in self._layout.edges)
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -185,7 +185,7 @@ class RectilinearArray(Zarr3Array[Item]):
         arrays = [np.asarray(one).astype(np.int64) for one in items]
         arrays = [np.where(one < 0, one + n, one) for one, n in zip(arrays, self.shape, strict=True)]
         flat = [one.ravel() for one in np.broadcast_arrays(*arrays)]
-        starts = [np.array([run.start for run in one.runs]) for one in self._layout.edges]
+        starts = [np.array(one.runs.starts) for one in self._layout.edges]
         numbers = [np.searchsorted(start, one, "right") - 1 for start, one in zip(starts, flat, strict=True)]
         found, of = np.unique(np.stack(numbers, 1), axis=0, return_inverse=True)
         for number, chosen in _grouped(of.ravel()):
