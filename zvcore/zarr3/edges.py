@@ -46,7 +46,7 @@ class _Runs(Sequence[Run]):
     def __init__(self, runs: Sequence[tuple[int, int]]) -> None:
         """`runs`: (extent, count), of which equal neighbours become one."""
         same = [(extent, sum([count for _, count in ones])) for extent, ones in groupby(runs, itemgetter(0))]
-        self.extents = [extent for extent, _ in same]
+        self.extents: list[int] = [extent for extent, _ in same]
         self.chunks = [count for _, count in same]
         self.starts = [0, *accumulate(extent * count for extent, count in same)][:-1]
         self.firsts = [0, *accumulate(self.chunks)][:-1]
