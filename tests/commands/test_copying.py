@@ -17,6 +17,7 @@ from zvcore.commands import cli
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.stores import LocalStore, MemoryStore, open_store
 from zvcore.stores.base import UnlistedError
+from zvcore.stores.copying import copy_object
 from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
@@ -373,3 +374,41 @@ def test_no_folder_is_made_through_a_link_at_the_destination(tmp_path: Path) -> 
     (tmp_path / "b" / "x").symlink_to(tmp_path / "outside")
     report = zvcore.copy(tmp_path / "a", tmp_path / "b")
     assert not report.ok and not [*(tmp_path / "outside").iterdir()]
+
+
+def test_holes_of_files_stay_holes(tmp_path: Path) -> None:
+    size, piece = 1 << 40, bytes(range(1, 200))
+    for name, places in {"middle": (3, size // 2 + 5, size - len(piece)), "end": (0,), "none": ()}.items():
+        (tmp_path / "a").mkdir(exist_ok=True)
+        with open(tmp_path / "a" / name, "wb") as file:
+            file.truncate(size)
+            for place in places:
+                file.seek(place)
+                file.write(piece)
+    if LocalStore(tmp_path / "a").data_from("none", 0) != size:
+        pytest.skip("the file system does not tell of holes")
+    assert zvcore.copy(tmp_path / "a", tmp_path / "b").ok
+    copy_object(LocalStore(tmp_path / "a"), "middle", LocalStore(tmp_path / "c"), "middle")
+    for path in (*(tmp_path / "b").iterdir(), tmp_path / "c" / "middle"):
+        assert path.stat().st_size == size and path.stat().st_blocks * 512 < 1 << 20
+    for path in (tmp_path / "b" / "middle", tmp_path / "c" / "middle"):
+        with open(path, "rb") as file:
+            for place in (3, size // 2 + 5, size - len(piece)):
+                file.seek(place)
+                assert file.read(len(piece)) == piece
+
+
+def test_zeros_between_values_are_the_same_in_a_copy(tmp_path: Path) -> None:
+    values = bytearray(20_000_003)
+    for place in (0, 65_535, 70_000, 9_000_000, 19_999_000):
+        values[place : place + 3] = b"abc"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "x").write_bytes(values)
+    assert zvcore.copy(tmp_path / "a", tmp_path / "b", verify=True).ok
+    assert (tmp_path / "b" / "x").read_bytes() == values
+    for source, target in (
+        (LocalStore(tmp_path / "a"), LocalStore(tmp_path / "c")),
+        (LocalStore(tmp_path / "a"), MemoryStore()),
+    ):
+        assert copy_object(source, "x", target, "x") == len(values)
+        assert bytes(target.get("x") or b"") == values

@@ -32,6 +32,7 @@ from zvcore.report import Problem, Report, What
 from zvcore.signatures import asked_by
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.confined import ConfinedStore, Confinement
+from zvcore.stores.copying import Sparsely
 from zvcore.stores.local import LocalStore
 from zvcore.stores.opening import ARCHIVE_ENDINGS, open_beside, open_store
 from zvcore.stores.others import Other, unreadable
@@ -366,14 +367,23 @@ class _Mirror:
 
     def _copied_in_blocks(self, key: str, to: str, first: Snapshot, digest: Any) -> None:
         block: Buffer | None = first.data
+        # No MD5 is told of files, so none is made of what is a hole in both.
+        holes = self.target.local_root is not None
         with self.target.writer(to) as writer:
-            for at in range(0, first.size, _BLOCK):
+            sparsely, at = Sparsely(writer, self.target), 0
+            while at < first.size:
                 if at:
                     block = self.source.get(key, at, _BLOCK, stamp=first.stamp)
                 self._refuse_cut(key, block, min(_BLOCK, first.size - at))
                 assert block is not None
                 digest.update(block)
-                writer.write_at(at, block)
+                sparsely.write_at(at, block)
+                at += _BLOCK
+                if holes and at < first.size:
+                    at = self.source.data_from(key, at)
+            sparsely.end_at(first.size)
+            if holes and self.source.stamp(key) != first.stamp:
+                self._refuse_cut(key, None, first.size)
 
     def _refuse_difference(self, key: str, to: str) -> None:
         if not self._has_same_bytes(key, to):

@@ -23,7 +23,7 @@ from zvcore.stores.locks import lock_path
 from zvcore.stores.others import Other, others_below, others_in, unreadable
 from zvcore.stores.partial_writes import Unfinished, unfinished_of
 from zvcore.stores.read_only import ReadOnlyStore
-from zvcore.stores.reading import keys_below, read_ranges
+from zvcore.stores.reading import behind_hole, keys_below, read_ranges
 from zvcore.system.beneath import open_beneath
 
 if TYPE_CHECKING:
@@ -318,6 +318,13 @@ class ConfinedStore(ReadOnlyStore):
             raise unreadable(Other.FOLDER, key)
 
     # --- reading
+
+    def data_from(self, key: str, at: int) -> int:
+        try:
+            descriptor, _ = self._folder.open(self._way(key), self._allowed)
+        except (OSError, InvalidKeyError):
+            return at  # whoever reads it is told why
+        return behind_hole(descriptor, at)
 
     def get(
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None

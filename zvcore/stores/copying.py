@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import ConflictError, NotFoundError, StoreError
+from zvcore.errors import ConflictError, InvalidKeyError, NotFoundError, StoreError
 from zvcore.stores.others import unreadable_objects
 from zvcore.stores.overlap import are_same, overlap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from zvcore.stores.base import Refused, Store
+    from typing_extensions import Buffer
 
-__all__ = ["back_up", "copy_all", "copy_object", "is_backup"]
+    from zvcore.stores.base import Refused, Store
+    from zvcore.stores.writing import ObjectWriter
+
+__all__ = ["Sparsely", "back_up", "copy_all", "copy_object", "is_backup"]
 
 _BLOCK = 8 << 20
 _BACKUP = ".bak"
+# What is looked for as a hole: file systems have them in pieces that divide this.
+_PIECE = 1 << 16
+_ZEROS = bytes(_PIECE)
 
 
 class _UnreadError(Exception):
@@ -36,26 +42,63 @@ def copy_object(source: Store, key: str, target: Store, to: str) -> int:
 
 
 def _copied(source: Store, key: str, target: Store, to: str) -> int:
-    blocks = _blocks(source, key)
+    blocks = _blocks(source, key, holes=target.local_root is not None)
     # Before anything is made there.
-    block = next(blocks, None)
-    at = 0
+    at, block = next(blocks)
     with target.writer(to) as writer:
-        while block is not None:
-            writer.write_at(at, block)
-            at += len(block)
-            block = next(blocks, None)
+        sparsely = Sparsely(writer, target)
+        while block:
+            sparsely.write_at(at, block)
+            at, block = next(blocks)
+        sparsely.end_at(at)
     return at
 
 
-def _blocks(source: Store, key: str) -> Iterator[bytes | memoryview]:
+class Sparsely:
+    """Writes a new object piece by piece. Where that is a file, what is nothing but zeros becomes a hole in it."""
+
+    def __init__(self, writer: ObjectWriter, target: Store) -> None:
+        self._writer = writer
+        self._holes = target.local_root is not None
+        self._end = 0
+
+    def write_at(self, at: int, block: Buffer) -> None:
+        if not self._holes:
+            self._writer.write_at(at, block)
+            return
+        view = memoryview(block).cast("B")
+        begin = 0
+        for place in range(0, len(view), _PIECE):
+            piece = view[place : place + _PIECE]
+            if piece.tobytes() == _ZEROS[: len(piece)]:
+                self._write(at + begin, view[begin:place])
+                begin = place + len(piece)
+        self._write(at + begin, view[begin:])
+
+    def _write(self, at: int, data: memoryview) -> None:
+        if len(data):
+            self._writer.write_at(at, data)
+            self._end = at + len(data)
+
+    def end_at(self, size: int) -> None:
+        """The object is that long, also where it ends with a hole."""
+        if self._holes and self._end < size:
+            self._writer.write_at(size - 1, b"\0")
+
+
+def _blocks(source: Store, key: str, holes: bool) -> Iterator[tuple[int, bytes | memoryview]]:
+    """The pieces of an object and where they lie, those that are holes left out where they may be; an empty one where
+    it ends.
+    """
     at = 0
     try:
         stamp = source.stamp(key)
         if stamp is None:
             raise NotFoundError("no such object", key=key)
-        while block := source.get(key, at, _BLOCK, stamp=stamp):
-            yield block
+        while True:
+            at = source.data_from(key, at) if holes else at
+            block = source.get(key, at, _BLOCK, stamp=stamp) or b""
+            yield at, block
             at += len(block)
     except StoreError:
         raise  # the store itself is out of reach, and the other objects with it
@@ -99,7 +142,7 @@ def _in_order(keys: Iterable[str], late: Callable[[str], Any]) -> Iterator[str]:
     yield from sorted(last, key=late)
 
 
-def _passing_over(folder: str, error: OSError) -> None:
+def _passing_over(folder: str, error: OSError | InvalidKeyError) -> None:
     """Of a folder that cannot be looked into, the listing tells."""
 
 
