@@ -22,7 +22,7 @@ _BLOCK = 8 << 20
 _BACKUP = ".bak"
 # What is looked for as a hole: file systems have them in pieces that divide this.
 _PIECE = 1 << 16
-_ZEROS = bytes(_PIECE)
+_ZEROS = b"\0" * _PIECE
 
 
 class _UnreadError(Exception):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["FsspecClient"]
 
 # Parameters of file systems that lie in another one.
-_LEADS_FURTHER = {"fo", "fs", "target_protocol"}
+_LEADS_FURTHER = frozenset({"fo", "fs", "target_protocol"})
 _IPV6_HOST = re.compile(r"://(?:[^/]*@)?\[[^\]/]*\]")
 _E_TAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "crc32c", "checksum", "sha", "sha256", "md5")
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "modified")
