@@ -92,6 +92,20 @@ class ItemFilter(Codec, ABC):
         if not self.takes(self.dtype, self.astype):
             raise MetadataError(f"{self.name} cannot store {self.dtype} as {self.astype}", codec=self.name)
 
+    def _check_data(self, data: Any) -> None:
+        """UnfitValueError for items that would be stored as others. Arrays look at them before they ask a codec."""
+        import numpy as np
+
+        from zvcore.codecs.unfit import check_of_values
+
+        items = np.dtype(self.dtype)
+        check = check_of_values(self, items)
+        if check is not None:
+            data = self._input(data)
+            # The C code says what is wrong with a part of an item.
+            if data.nbytes % items.itemsize == 0:
+                check(np.frombuffer(data, items))
+
     @property
     def _types(self) -> tuple[str, str, int, int]:
         return self.dtype, self.astype, _size(self.dtype), _size(self.astype)
@@ -152,7 +166,7 @@ class HorizontalDifference(Codec):
 
 
 class AsType(ItemFilter):
-    """Integers as other integers, floats as other floats. Values that do not fit are cut as numpy cuts them."""
+    """Integers as other integers, floats as other floats."""
 
     name = "astype"
 
@@ -162,6 +176,9 @@ class AsType(ItemFilter):
     @classmethod
     def on_items(cls, dtype: np.dtype[Any], config: Mapping[str, Any]) -> Self | None:
         return super().on_items(dtype, {"dtype": config["decode_dtype"], "astype": config["encode_dtype"]})
+
+    def casting_config(self, dtype: np.dtype[Any]) -> Mapping[str, Any]:
+        return {"id": self.name, "decode_dtype": self.dtype, "encode_dtype": self.astype}
 
     @classmethod
     def takes(cls, items: str, stored: str) -> bool:
@@ -180,6 +197,9 @@ class FixedScaleOffset(ItemFilter):
 
     def __zv_codec__(self) -> Any:
         return _filters.scaling_table(*self._types, self.scale, self.offset)
+
+    def casting_config(self, dtype: np.dtype[Any]) -> Mapping[str, Any]:
+        return {"id": self.name, **self.config()}
 
     @classmethod
     def takes(cls, items: str, stored: str) -> bool:
@@ -217,6 +237,9 @@ class Quantize(ItemFilter):
         exponent = math.log10(10.0**-self.digits)
         exponent = math.floor(exponent) if exponent < 0 else math.ceil(exponent)
         return _filters.quantizing_table(*self._types, 2.0 ** math.ceil(math.log2(10.0**-exponent)))
+
+    def casting_config(self, dtype: np.dtype[Any]) -> Mapping[str, Any]:
+        return {"id": self.name, **self.config()}
 
     @classmethod
     def takes(cls, items: str, stored: str) -> bool:

@@ -123,3 +123,25 @@ def test_within_zarr_python(tmp_path: Path) -> None:
         array = zarr.open_array(tmp_path / "a")
         with pytest.raises(UnfitValueError, match="the value 300 does not fit into uint8"):
             array[...] = np.full(8, 300, "i4")
+
+
+@pytest.mark.parametrize(
+    ("name", "stored", "values", "told"),
+    [
+        ("astype", "uint8", np.array([1, 300]), "the value 300 does not fit into uint8"),
+        ("astype", "uint64", np.array([-1]), "the value -1 does not fit into uint64"),
+        ("fixedscaleoffset", "uint8", np.array([1.0, 300.0]), "the value 300.0, which is 300.0 with scale and offset,"),
+        ("fixedscaleoffset", "int64", np.array([np.nan]), "the value nan, .* does not fit into int64"),
+        ("quantize", "float32", np.array([1e300]), "the value 1e\\+300 does not fit into float32"),
+    ],
+)
+def test_a_codec_that_is_used_by_itself_refuses_them_too(
+    name: str, stored: str, values: np.ndarray[Any, Any], told: str
+) -> None:
+    codec = zvcore.codecs.get(name, dtype=str(values.dtype), astype=stored)
+    for data in (values, values.tobytes()):
+        with pytest.raises(UnfitValueError, match=told):
+            codec.encode(data)
+    assert codec.encode(np.ones(1, values.dtype)) == np.ones(1, stored).tobytes()
+    with pytest.raises(zvcore.errors.ZvcoreError, match="whole number of items"):
+        codec.encode(bytes(9))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,3 +116,12 @@ def test_what_cannot_be_written_is_told_of_the_destination(tmp_path: Path) -> No
     work = plan_copy(whole(zvcore.open(tmp_path / "old")), view_to, False, 1 << 20, local=True)
     with pytest.raises(OSError, match="c/"):
         work.run(0, 1)
+
+
+@pytest.mark.parametrize("codec", [None, "zstd"])
+@pytest.mark.parametrize("shards", [None, (8,)])
+def test_a_chunk_that_no_chunk_can_be_as_large_as_is_not_read(tmp_path: Path, codec: Any, shards: Any) -> None:
+    zvcore.create(tmp_path / "from", format="zarr2", data=np.arange(16, dtype="u1"), chunks=(4,), codec=codec)
+    os.truncate(tmp_path / "from" / "2", 1 << 42)
+    with pytest.raises(CorruptDataError, match=r"2: chunk \(2,\): the stored object is larger than its chunk can be"):
+        zvcore.convert(tmp_path / "from", tmp_path / "to", format="zarr3", chunks=(4,), shards=shards)

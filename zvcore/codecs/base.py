@@ -98,6 +98,7 @@ class Codec:
         """The stored form of the bytes of any buffer; those of an array are taken in C order."""
         native = self._native
         if native is not None:
+            self._check_data(data)
             return native.encode(data)
         return bytes(self._encode(self._input(data)))
 
@@ -114,6 +115,9 @@ class Codec:
 
     def _input(self, data: Any) -> memoryview:
         return readable_bytes(data)
+
+    def _check_data(self, data: Any) -> None:
+        """Raise for data that C code would encode as something else. For subclasses."""
 
     def _encode(self, data: memoryview) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has neither _encode nor a native part")

@@ -312,13 +312,19 @@ class Verbatim(Way):
                 done = self._put(there, asked, work)
         return done
 
+    @property
+    def _decoded(self) -> int | None:
+        """How many bytes of values a chunk has, if all of them have as many."""
+        return self.source.chunk_nbytes if self.source.value_codec is None else None
+
     def _put(self, there: Chunks, asked: Positions, work: Work) -> tuple[int, int, int] | None:
         target = self.target
         here = Chunks(target.prepared, asked)
         fits = self._fitting(target.chunk_nbytes, 0)
         placement = target.placement
         if isinstance(placement, OneChunkPerObject):
-            nbytes, present = take_over_chunks(there, here, Files(placement.keys(asked), target.prepared), fits, work)
+            sink = Files(placement.keys(asked), target.prepared)
+            nbytes, present = take_over_chunks(there, here, sink, fits, work, self._decoded)
             return nbytes, present, nbytes
         groups = list(placement.groups(asked))
         keys = [group.key for group in groups]
@@ -327,14 +333,16 @@ class Verbatim(Way):
             if packing is None or len(packing.keys) < len(keys):
                 return None
             with abandoning():
-                nbytes, present = _pack(packing, there, here, fits, work)
+                nbytes, present = _pack(packing, there, here, fits, work, self._decoded)
         return nbytes, present, sum(size or 0 for size in target.store.sizes(keys))
 
 
-def _pack(packing: Packing, there: Chunks, here: Chunks, fits: Any, work: Work) -> tuple[int, int]:
+def _pack(
+    packing: Packing, there: Chunks, here: Chunks, fits: Any, work: Work, decoded: int | None
+) -> tuple[int, int]:
     """Take chunks over into shards: (stored bytes read, chunks stored)."""
     packer = packing.packer(packing.rows)
-    found = take_over_chunks(there, here, packer, fits, work)
+    found = take_over_chunks(there, here, packer, fits, work, decoded)
     packing.finish(packer, packer.sizes[packing.rows], work)
     return found
 

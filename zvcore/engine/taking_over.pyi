@@ -12,5 +12,10 @@ class UnlikeChunkError(Exception): ...
 class TakingOver(Carrying): ...
 
 def take_over_chunks(
-    source: Chunks, target: Chunks, sink: Sink, fits: int | Callable[[memoryview], bool], work: Work
+    source: Chunks,
+    target: Chunks,
+    sink: Sink,
+    fits: int | Callable[[memoryview], bool],
+    work: Work,
+    decoded: int | None = None,
 ) -> tuple[int, int]: ...

@@ -11,6 +11,7 @@ from libc.stdint cimport int64_t, uint64_t
 from zvcore.codecs.running cimport Bytes
 from zvcore.engine.carrying cimport Carrying
 from zvcore.engine.chunks cimport Chunks
+from zvcore.engine.decoding cimport stored_limit
 from zvcore.engine.failures cimport Failure
 from zvcore.engine.load cimport stored_of
 from zvcore.engine.prepared cimport Chains
@@ -19,10 +20,6 @@ from zvcore.engine.slots cimport Slot, fail_python
 from zvcore.engine.work cimport Work
 from zvcore.system.atomics cimport zv_fetch_add
 from zvcore.system.interpreter cimport zv_need_python
-
-
-# A program that stored such chunks can read them: there is no other limit than the memory.
-cdef uint64_t LARGEST = <uint64_t> 1 << 62
 
 
 class UnlikeChunkError(Exception):
@@ -35,6 +32,7 @@ cdef class TakingOver(Carrying):
     cdef object fits
     cdef bint asked                 # whether there is such a function
     cdef uint64_t size
+    cdef uint64_t most              # the largest stored chunk that is read
     cdef int64_t present            # how many chunks are stored; added to atomically when a thread leaves
 
     cdef void leave(self, Slot *slot) noexcept nogil:
@@ -49,7 +47,7 @@ cdef class TakingOver(Carrying):
 
     cdef int take_over(self, Slot *slot, int64_t chunk) noexcept nogil:
         cdef Bytes found, nothing
-        if self.stored.load(slot, chunk, LARGEST, NULL, 0, &found) != 0:
+        if self.stored.load(slot, chunk, self.most, NULL, 0, &found) != 0:
             return -1
         if found.data == NULL:
             return self.of_target(slot, self.sink.leave_out(slot, chunk))
@@ -79,11 +77,13 @@ cdef int unlike(Slot *slot) noexcept with gil:
     return fail_python(slot, UnlikeChunkError())
 
 
-def take_over_chunks(Chunks source not None, Chunks target not None, Sink sink not None, fits, Work work not None):
+def take_over_chunks(Chunks source not None, Chunks target not None, Sink sink not None, fits, Work work not None,
+                     decoded=None):
     """Hand each chunk of the source to the sink of the target's: (stored bytes, how many chunks are stored).
 
     `fits` is how many bytes each of them has, or a function that is given the bytes of each and says whether they are
-    such that the target can have them. UnlikeChunkError if one is not.
+    such that the target can have them. UnlikeChunkError if one is not. `decoded` is how many bytes of values a chunk
+    has, None where no one knows: nobody decodes what is taken over, and yet nothing is read that no decoder would believe.
     """
     cdef TakingOver task = TakingOver.__new__(TakingOver)
     cdef Failure failure
@@ -95,6 +95,7 @@ def take_over_chunks(Chunks source not None, Chunks target not None, Sink sink n
     task.asked = callable(fits)
     task.fits = fits if task.asked else None
     task.size = 0 if task.asked else fits
+    task.most = stored_limit(<uint64_t> 1 << 60 if decoded is None else decoded)
     task.source = source
     task.target = target
     task.stored = stored_of(source, 0)
