@@ -30,7 +30,8 @@ def as_values(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.N
     """`value` with numpy's casting and broadcasting, without a copy where none is needed."""
     refuse_missing(value, dtype)
     if not isinstance(value, np.ndarray):
-        if hasattr(value, "__array__"):
+        # Of a single value, numpy's assignment refuses what its casts of arrays would cut.
+        if hasattr(value, "__array__") and not (isinstance(value, np.generic) and dtype.kind in "iu"):
             value = np.asarray(value)
         elif dtype.names is not None:
             value = np.asarray(value, dtype)  # a tuple is one record, and no row of items

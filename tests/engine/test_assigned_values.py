@@ -110,3 +110,20 @@ def test_an_item_of_any_length_without_axes(tmp_path, format, dtype, item):
         a = zvcore.create(tmp_path / str(number), format=format, shape=(), dtype=dtype)
         write(a)
         assert zvcore.open(tmp_path / str(number))[()] == item
+
+
+@pytest.mark.parametrize(
+    "item",
+    [np.int64(300), np.uint64(2**64 - 1), np.float32("nan"), np.float64("inf"), np.float64(1e300)]
+    + [np.datetime64("NaT", "s"), np.timedelta64(7, "s")],
+    ids=repr,
+)
+def test_a_single_value_of_numpys_that_does_not_fit_is_refused_as_numpy_does(tmp_path, item):
+    a = zvcore.create(tmp_path / "a", format="zarr3", shape=(3,), dtype="i1", chunks=(2,))
+    for key in (0, ...):
+        with pytest.raises((OverflowError, ValueError, TypeError)):
+            np.zeros(3, "i1")[key] = item
+        with pytest.raises((OverflowError, ValueError, TypeError)):
+            a[key] = item
+    a[1] = np.int64(-128)
+    assert a[...].tolist() == [0, -128, 0]

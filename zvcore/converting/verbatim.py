@@ -337,9 +337,7 @@ class Verbatim(Way):
         return nbytes, present, sum(size or 0 for size in target.store.sizes(keys))
 
 
-def _pack(
-    packing: Packing, there: Chunks, here: Chunks, fits: Any, work: Work, decoded: int | None
-) -> tuple[int, int]:
+def _pack(packing: Packing, there: Chunks, here: Chunks, fits: Any, work: Work, decoded: int | None) -> tuple[int, int]:
     """Take chunks over into shards: (stored bytes read, chunks stored)."""
     packer = packing.packer(packing.rows)
     found = take_over_chunks(there, here, packer, fits, work, decoded)
