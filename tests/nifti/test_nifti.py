@@ -316,3 +316,11 @@ def test_a_region_does_not_say_the_place_of_the_whole(tmp_path: Path) -> None:
         report = zvcore.convert(source, tmp_path / name, format="zarr3", region=np.s_[1:, 1:, 1:])
         assert lost in [loss.what for loss in report.losses]
         assert "affine" not in zvcore.open(tmp_path / name)["0"].attrs
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (2, 0, 3)])
+def test_an_image_without_voxels_is_refused_in_words(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    zvcore.create(tmp_path / "a.zarr", format="zarr3", shape=shape, dtype="u1")
+    with pytest.raises(UnsupportedError, match="no image without voxels"):
+        zvcore.convert(tmp_path / "a.zarr", tmp_path / "a.nii")
+    assert not (tmp_path / "a.nii").exists()

@@ -69,6 +69,8 @@ def _headed(image: WholeImage, report: Report) -> tuple[list[int | None], np.dty
     """(the axes from x on, the type of values, the header); what has no place in the file is told."""
     axes = _axes(image)
     shape = [1 if axis is None else image.length(axis) for axis in axes]
+    if 0 in shape:
+        raise UnsupportedError("a NIfTI holds no image without voxels", found=f"lengths {tuple(shape)}")
     dtype = image.array.dtype.newbyteorder("<")
     if dtype.kind == "b":
         dtype = np.dtype("u1")
