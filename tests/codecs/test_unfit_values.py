@@ -145,3 +145,48 @@ def test_a_codec_that_is_used_by_itself_refuses_them_too(
     assert codec.encode(np.ones(1, values.dtype)) == np.ones(1, stored).tobytes()
     with pytest.raises(zvcore.errors.ZvcoreError, match="whole number of items"):
         codec.encode(bytes(9))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    ("dtype", "name", "config", "values", "told"),
+    [
+        ("f8", "delta", {"dtype": "<f8", "astype": "<u4"}, [2.5, -1.5], "the difference of -1.5 .* uint32"),
+        ("f8", "delta", {"dtype": "<f8", "astype": "|i1"}, [1.0, 300.0], "the difference of 300.0 .* int8"),
+        ("f8", "delta", {"dtype": "<f8", "astype": "<i8"}, [1.0, 2.0**63 + 2048], "the difference of 9.2.* int64"),
+        ("i4", "delta", {"dtype": "<i4", "astype": "<u8"}, [1, -1], "the difference of -1 .* uint64"),
+        ("u8", "delta", {"dtype": "<u8", "astype": "<f8"}, [2**53 + 1, 0], "the difference of 9.*93 .* float64"),
+        ("i8", "astype", {"encode_dtype": "<f8", "decode_dtype": "<i8"}, [0, 2**63 - 1], "9.*807 does not fit"),
+        ("u4", "astype", {"encode_dtype": "<f4", "decode_dtype": "<u4"}, [0, 2**32 - 1], "4294967295 does not fit"),
+        ("u1", "fixedscaleoffset", {"dtype": "|u1", "astype": "<u2", "scale": 10, "offset": 0}, [1, 200],
+         "the value 200 of uint8, with scale and offset, would come back as 2[01]"),
+        ("u1", "fixedscaleoffset", {"dtype": "|u1", "astype": "<u2", "scale": 1, "offset": -5}, [1, 2],
+         "scale and offset are no numbers of uint8"),
+    ],
+)  # fmt: skip
+def test_values_that_would_come_back_as_others(
+    tmp_path: Path, format: str, dtype: str, name: str, config: dict[str, Any], values: list[Any], told: str
+) -> None:
+    array = made(tmp_path / "a", format, dtype, (name, config))
+    with pytest.raises(UnfitValueError, match=told):
+        array[...] = np.array(values * 4, dtype)
+    assert not array[...].any()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    ("dtype", "name", "config", "values"),
+    [
+        ("f8", "delta", {"dtype": "<f8", "astype": "<i4"}, [3.0, -1.0, 2.0**31 - 2, 0.0]),
+        ("i4", "delta", {"dtype": "<i4", "astype": "<u8"}, [0, 5, 5, 2**31 - 1]),
+        ("i8", "delta", {"dtype": "<i8", "astype": "<f8"}, [-(2**53), 0, 2**53, 0]),
+        ("i8", "astype", {"encode_dtype": "<f8", "decode_dtype": "<i8"}, [-(2**63), 2**63 - 1024, 5, 0]),
+        ("u1", "fixedscaleoffset", {"dtype": "|u1", "astype": "|u1", "scale": 1, "offset": 100}, [100, 255, 101, 200]),
+    ],
+)
+def test_integers_that_come_back_are_stored(
+    tmp_path: Path, format: str, dtype: str, name: str, config: dict[str, Any], values: list[Any]
+) -> None:
+    array = made(tmp_path / "a", format, dtype, (name, config), fill_value=values[0])
+    array[...] = np.array(values * 2, dtype)
+    assert zvcore.open(tmp_path / "a")[...].tolist() == values * 2

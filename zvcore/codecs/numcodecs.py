@@ -20,7 +20,7 @@ from zvcore.cached import cached_property
 from zvcore.casting import as_dtype
 from zvcore.codecs.base import Codec
 from zvcore.codecs.buffers import readable_bytes
-from zvcore.codecs.lost_differences import FLOATING, refuse_lost_differences
+from zvcore.codecs.lost_differences import refuse_lost_differences
 from zvcore.codecs.registry import find_plugin
 from zvcore.codecs.serializers import COUNTED, NUMBERS, check_count, decode_numbers
 from zvcore.codecs.unfit import CASTING
@@ -151,9 +151,9 @@ class NumcodecsCodec(Codec):
         return decoded if isinstance(decoded, bytes) else readable_bytes(decoded)
 
     def _encoded(self, codec: Any, values: Any) -> Any:
-        if self.numcodecs_id != "delta" or codec.dtype.kind not in FLOATING:
+        if self.numcodecs_id != "delta":
             return codec.encode(values)
-        # numcodecs makes NaN and infinities of differences without an error; numpy's warning would say less than ours.
+        # numcodecs makes other values of differences without an error; numpy's warning would say less than ours.
         with np.errstate(all="ignore"):
             stored = codec.encode(values)
         try:

@@ -43,7 +43,8 @@ def _refuses_some(config: Mapping[str, Any]) -> bool:
         return False
     items, stored = found
     # For numpy, integers of 64 bits are safe in floats of 64: they are rounded there.
-    return config["id"] == "fixedscaleoffset" or not np.can_cast(items, stored)
+    rounded = items.kind in "iu" and items.itemsize == 8 and stored.kind in "fc"
+    return config["id"] == "fixedscaleoffset" or rounded or not np.can_cast(items, stored)
 
 
 def _refuse_unfit(config: Mapping[str, Any], values: npt.NDArray[Any]) -> None:
@@ -55,6 +56,8 @@ def _refuse_unfit(config: Mapping[str, Any], values: npt.NDArray[Any]) -> None:
     with np.errstate(all="ignore"):
         made = _scaled(config, values.astype(items, copy=False))
         bad = _unfit(values, made, stored)
+        if config["id"] == "fixedscaleoffset" and items.kind in "iu" and not bad.any():
+            _refuse_wrapped(config, values, made.astype(stored))
     if bad.any():
         at = tuple(int(number) for number in np.argwhere(bad)[0])
         told = "" if config["id"] != "fixedscaleoffset" else f", which is {made[at]} with scale and offset,"
@@ -65,7 +68,12 @@ def _scaled(config: Mapping[str, Any], values: npt.NDArray[Any]) -> npt.NDArray[
     """What is made of values before they are cast."""
     if config["id"] != "fixedscaleoffset":
         return values
-    made: npt.NDArray[Any] = np.around((values - config["offset"]) * config["scale"])
+    try:
+        made: npt.NDArray[Any] = np.around((values - config["offset"]) * config["scale"])
+    except OverflowError as error:
+        told = f"scale and offset are no numbers of {values.dtype}, with which values are computed"
+        found = f"scale {config['scale']}, offset {config['offset']}"
+        raise UnfitValueError(told, codec=config["id"], found=found) from error
     return made
 
 
@@ -81,8 +89,23 @@ def _unfit(values: npt.NDArray[Any], made: npt.NDArray[Any], stored: np.dtype[An
             return lost | _outside(made, int(limits.min), int(limits.max))
         # The largest of 64 bits is no float; the next power of two is one. NaN is on neither side.
         return lost | ~((made >= float(limits.min)) & (made < float(int(limits.max) + 1)))
+    if values.dtype.kind in "iu":
+        # The largest integers are rounded to what is no longer one of them, and comes back as another.
+        lost |= made.astype(stored).real >= float(int(np.iinfo(values.dtype).max) + 1)
     # Of what was infinite, nothing is lost.
     return lost | (np.isfinite(values) & ~np.isfinite(made.astype(stored)))
+
+
+def _refuse_wrapped(config: Mapping[str, Any], values: npt.NDArray[Any], stored: npt.NDArray[Any]) -> None:
+    """Refuse integers that do not come back: numpy computes within their type, and begins anew at its end."""
+    back = (stored / config["scale"] + config["offset"]).astype(values.dtype)
+    exact = values.astype("f8")
+    # What is rounded, once scaled and once as it comes back, and what floats are off by.
+    near = np.abs(back.astype("f8") - exact) <= 0.5 / abs(config["scale"]) + 1 + 1e-9 * np.abs(exact)
+    if not near.all():
+        at = tuple(int(number) for number in np.argwhere(~near)[0])
+        told = f"the value {values[at]} of {values.dtype}, with scale and offset, would come back as {back[at]}"
+        raise UnfitValueError(told, codec=config["id"])
 
 
 def _outside(made: npt.NDArray[Any], least: int, most: int) -> npt.NDArray[np.bool_]:
