@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.codecs.numbers import read_float, read_integer
-from zvcore.codecs.small_numbers import FLOATS, INTEGERS, small_number
-from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+from zvcore.codecs.small_numbers import FLOATS, INTEGERS, limits_of, small_number
+from zvcore.errors import CorruptDataError, MetadataError, UnfitValueError, UnsupportedError
 from zvcore_plugins._filter import Filter
 
 if TYPE_CHECKING:
@@ -74,7 +74,25 @@ class CastValue(Filter):
         return self._dtype, shape
 
     def encode_array(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return self._cast("encode", values, self._dtype)
+        from zvcore_plugins import _casting
+
+        made = self._cast("encode", values, self._dtype)
+        if _casting.is_integer(values.dtype) and not _casting.is_integer(self._dtype):
+            self._refuse_unreadable(values, made)
+        return made
+
+    def _refuse_unreadable(self, values: npt.NDArray[Any], made: npt.NDArray[Any]) -> None:
+        """UnfitValueError for integers that rounding, or clamping, makes floats of that no reader can cast back."""
+        least, most = limits_of(values.dtype)
+        exact = made.astype("f8")
+        # The largest integer of 64 bits is not a float; the next power of two is.
+        beyond = ~((exact >= float(least)) & (exact < float(most + 1)))
+        if beyond.any():
+            try:
+                self._cast("decode", made[beyond], values.dtype)
+            except UnsupportedError as error:
+                told = f"{values[beyond][0]} would be stored as {made[beyond][0]}, and could not be read"
+                raise UnfitValueError(f"{error}: {told}") from error
 
     def decode_array(self, stored: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
         try:
