@@ -86,7 +86,7 @@ def test_numbers_are_cast_as_zarr_python_casts_them(data: Any) -> None:
         found = codec.encode_array(values)
     except UnfitValueError:
         # What theirs stores in silence, neither reads.
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             cast_value_rs.cast_array(
                 expected, target_dtype=np.dtype(source), rounding_mode=rounding, out_of_range_mode=out_of_range,
                 scalar_map_entries=None,
