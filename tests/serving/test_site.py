@@ -283,6 +283,27 @@ def test_lines_and_points_are_shown_in_the_units_of_their_store(tmp_path: Path) 
     assert [state["position"] for state in states] == [[500, 500, 500]] * 2
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_points_that_are_nowhere_leave_a_document_that_browsers_read(tmp_path: Path, bad: float) -> None:
+    zvf.write_points(tmp_path / "points", np.arange(1, 10, dtype="f4").reshape(3, 3))
+    chunk = tmp_path / "points/0/vertices/c/0/0/0"
+    stored = chunk.read_bytes()
+    chunk.write_bytes(stored.replace(np.float32(5).tobytes(), np.float32(bad).tobytes()))
+    assert chunk.read_bytes() != stored
+    root = Root(tmp_path)
+    try:
+        answers = [Site(root).answer(f"/.zvcore/view/points/-/{name}", "", "") for name in ("info", "all/0_0_0")]
+    finally:
+        root.close()
+    info, values = (answer[1] for answer in answers if answer is not None)
+
+    def refused(text: str) -> None:
+        raise AssertionError(f"{text} is no JSON")
+
+    assert json.loads(info, parse_constant=refused)["upper_bound"] == [8, 9, 10]
+    assert np.frombuffer(values, "<f4", 6, 8).tolist() == [1, 2, 3, 7, 8, 9]
+
+
 def test_a_changed_data_set_is_looked_at_again(tmp_path: Path) -> None:
     from zvcore.serving.paths import Root
     from zvcore.serving.site import Site

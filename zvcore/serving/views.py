@@ -271,6 +271,8 @@ class PointsView(_VectorView):
     @cached_property
     def points(self) -> npt.NDArray[np.float32]:
         positions = in_space(sample_of(self.level)[0])
+        # What is nowhere is not shown, and bounds made of it would be no JSON.
+        positions = positions[np.isfinite(positions).all(axis=1)]
         return positions[:: max(1, -(-len(positions) // _MOST_IDS))]
 
     def answer(self, rest: str) -> Made | None:
