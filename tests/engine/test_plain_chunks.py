@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,3 +121,12 @@ def test_such_chunks_of_blosc_are_converted_and_copied_as_others_are(tmp_path):
     assert len(array.read_encoded((0, 0, 0))) == 32**3 + 16
     zvcore.convert(tmp_path / "a", tmp_path / "b", format="zarr3", codec="zstd")
     assert np.array_equal(zvcore.open(tmp_path / "b")[...], VALUES)
+
+
+def test_a_chunk_of_any_size_is_not_too_large_for_itself(tmp_path: Path) -> None:
+    zvcore.create(tmp_path / "a", format="zarr2", shape=(4,), dtype="u1", chunks=(2**61,), codec=None)
+    (tmp_path / "a" / "0").touch()
+    os.truncate(tmp_path / "a" / "0", 20 << 20)
+    # Eight times its size is nothing, counted in 64 bits.
+    with pytest.raises(CorruptDataError, match=f"wrong size .expected {2**61} bytes, found {20 << 20}"):
+        zvcore.open(tmp_path / "a")[...]
