@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from zvcore.stores.file_writes import exchange
 from zvcore.stores.files import encode_key
 from zvcore.stores.local import LocalStore, sync_folder
 from zvcore.stores.lock_names import LOCK
+from zvcore.stores.presence import is_there, mode_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Staging", "staging"]
 
 FOLDER = ".zvstage"
+_TAKEN = b"taken"
 _LONGEST_PATH = 4096
 
 
@@ -35,6 +38,11 @@ def _noted_place(store: LocalStore, name: bytes) -> bytes | None:
         return None if note is None else os.path.join(store.local_root, encode_key(os.fsdecode(bytes(note))))
     except InvalidKeyError:
         return None
+
+
+def _is_folder(path: bytes) -> bool:
+    mode = mode_of(path)
+    return mode is not None and stat.S_ISDIR(mode)
 
 
 class Staging:
@@ -49,14 +57,34 @@ class Staging:
 
     def recover(self) -> None:
         """Finish what a process that died here began: put back what had only been moved away, drop the rest."""
-        if not os.path.isdir(self.folder):
+        if not _is_folder(self.folder):
             return
-        for name in os.listdir(self.folder):
-            place = _noted_place(self.store, name)
-            old = os.path.join(self.folder, name, b"old")
-            if place is not None and os.path.isdir(old) and not os.path.lexists(place):
-                os.rename(old, place)
+        self.put_back()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def put_back(self) -> None:
+        """Give its place again to what was moved away for something that has not come."""
+        for name in os.listdir(self.folder):
+            place = None if name == _TAKEN else _noted_place(self.store, name)
+            old = os.path.join(self.folder, name, b"old")
+            if place is not None and _is_folder(old) and not is_there(place):
+                os.rename(old, place)
+        self._put_taken_back()
+
+    def _put_taken_back(self) -> None:
+        taken = os.path.join(self.folder, _TAKEN)
+        names = os.listdir(taken) if _is_folder(taken) else []
+        documents = [name for name in names if not _is_folder(os.path.join(taken, name))]
+        # The new store's documents come last, and the old one's go first.
+        if not documents or any(is_there(os.path.join(self.root, name)) for name in documents):
+            return
+        for name in sorted(names, key=documents.__contains__):
+            place = os.path.join(self.root, name)
+            if is_there(place):
+                unfinished = os.path.join(self.folder, b"unfinished." + name)
+                shutil.rmtree(unfinished, ignore_errors=True)
+                os.rename(place, unfinished)
+            os.rename(os.path.join(taken, name), place)
 
     def make(self, path: str) -> LocalStore:
         """A store in an empty folder that `replace` will put at `path`. It is as durable as the one that it is for."""
@@ -78,7 +106,7 @@ class Staging:
             # What is behind the note is put back from it should the machine stop between two renames.
             for name in (os.path.join(folder, b"place"), new, folder, self.folder):
                 sync_folder(name)
-        if not os.path.exists(place):
+        if not is_there(place):
             os.makedirs(os.path.dirname(place), exist_ok=True)
             os.rename(new, place)
         elif not exchange(new, place):
@@ -92,18 +120,22 @@ class Staging:
         self._remover.submit(shutil.rmtree, folder, ignore_errors=True)
 
     def take_away(self) -> None:
-        """Empty the store of everything else: it is renamed, which takes no time, and goes with this place."""
+        """Empty the store of everything else: it is renamed, which takes no time, and goes with this place; unless the
+        block fails, which puts it back.
+        """
         self.store.close()
-        taken = os.path.join(self.folder, b"taken")
+        taken = os.path.join(self.folder, _TAKEN)
         os.makedirs(taken, exist_ok=True)
         names = [name for name in os.listdir(self.root) if name != FOLDER.encode() and not name.endswith(LOCK)]
         # Documents go first: without them, what is left of a store is nothing, and not data with holes.
         for name in sorted(names, key=lambda name: os.path.isdir(os.path.join(self.root, name))):
             os.rename(os.path.join(self.root, name), os.path.join(taken, name))
 
-    def close(self) -> None:
-        """Remove everything that is still here."""
+    def close(self, failed: bool = False) -> None:
+        """Remove everything that is still here; `failed`: after what has no other place any more was put back."""
         self._remover.shutdown()
+        if failed and _is_folder(self.folder):
+            self.put_back()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -119,5 +151,12 @@ def staging(store: Store) -> Iterator[Staging]:
         place.recover()
         try:
             yield place
-        finally:
-            place.close()
+        except BaseException as error:
+            try:
+                place.close(failed=True)
+            except OSError as second:
+                error.add_note(
+                    f"{place.store.root}: what was there could not be put back; the next writer will: {second}"
+                )
+            raise
+        place.close()

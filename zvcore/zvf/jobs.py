@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import documents
-from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.errors import ConflictError, UnsupportedError, ZvcoreError
 from zvcore.stores import LocalStore, open_store
 from zvcore.stores.staging import staging
 from zvcore.zarr3.consolidating import tell_all
@@ -146,23 +146,30 @@ def writing(wanted: Wanted, ndim: int) -> Iterator[Job]:
             _put_root(store, job)
         tell_all(store)
         return
-    with staging(store) as place:
-        if not wanted.append and not wanted.replace and store.exists(DOCUMENT):
-            # Whoever had the place before us has made a store meanwhile.
-            raise _is_there(store)
-        made = place.make("0")
-        with _assembling(store, made, wanted, shape) as job:
-            yield job
-            if wanted.append:
-                _put_root(store, job)
-                place.replace(made)
-            else:
-                if wanted.replace:
-                    place.take_away()
-                    forget_below(store)
-                # A root declares a level, so that must be there first.
-                place.replace(made)
-                _put_root(store, job)
+    try:
+        with staging(store) as place:
+            if not wanted.append and not wanted.replace and store.exists(DOCUMENT):
+                # Whoever had the place before us has made a store meanwhile.
+                raise _is_there(store)
+            made = place.make("0")
+            with _assembling(store, made, wanted, shape) as job:
+                yield job
+                if wanted.append:
+                    _put_root(store, job)
+                    place.replace(made)
+                else:
+                    if wanted.replace:
+                        place.take_away()
+                        forget_below(store)
+                    # A root declares a level, so that must be there first.
+                    place.replace(made)
+                    _put_root(store, job)
+    except BaseException:
+        if wanted.replace:
+            # The old store is there again, which the groups above may have been told is gone.
+            with suppress(OSError, ZvcoreError):
+                tell_all(store)
+        raise
     tell_all(store)
 
 

@@ -1,0 +1,42 @@
+"""What the system says of files: whether something is there, and which one failed.
+
+`os.path.exists` and its kind say no as well where nobody could tell.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+__all__ = ["is_there", "mode_of", "name_file"]
+
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
+
+
+def mode_of(path: str | bytes | os.PathLike[str]) -> int | None:
+    """Of what kind that is to which a path leads (`st_mode`); None: nothing is there. A question without answer, as of
+    a disk that fails or a folder that may not be looked into, is an error.
+    """
+    return _asked(path, True)
+
+
+def is_there(path: str | bytes | os.PathLike[str]) -> bool:
+    """Whether something has this name, be it a link that leads nowhere. A question without answer is an error."""
+    return _asked(path, False) is not None
+
+
+def name_file(error: BaseException, path: str | bytes) -> None:
+    """Let an error of the system say which file failed, if it does not: calls on open files know no name."""
+    if isinstance(error, OSError) and error.errno is not None and error.filename is None:
+        error.filename = os.fsdecode(path)
+
+
+def _asked(path: str | bytes | os.PathLike[str], through_links: bool) -> int | None:
+    try:
+        return os.stat(path, follow_symlinks=through_links).st_mode
+    except OSError as error:
+        if error.errno not in _ABSENT:
+            raise
+    except ValueError:
+        pass  # no name: it has a NUL
+    return None
