@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -46,9 +47,13 @@ def image_format(output: str) -> Format | None:
 def check_folder(output: str) -> None:
     """UsageError where a file is to be written into a folder that is not there."""
     from zvcore.commands import UsageError
+    from zvcore.stores.presence import mode_of
 
     folder = os.path.dirname(output)
-    if output != "-" and "://" not in output and folder and not os.path.isdir(folder):
+    if output == "-" or "://" in output or not folder:
+        return
+    mode = mode_of(folder)
+    if mode is None or not stat.S_ISDIR(mode):
         raise UsageError(f"{output}: there is no folder {folder}")
 
 

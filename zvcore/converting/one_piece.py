@@ -18,6 +18,7 @@ from zvcore.exchange.rows import Rows
 from zvcore.format import get_format
 from zvcore.images.whole import WholeImage
 from zvcore.report import ConversionReport, Problem, Report
+from zvcore.stores.presence import is_there
 from zvcore.stores.whole_files import file_for
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class OnePiece:
             raise UnsupportedError(
                 "tables are files of this machine, and not written to a URL", key=os.fsdecode(self.dst)
             )
-        if os.path.exists(self.dst) and not self.overwrite:
+        if is_there(self.dst) and not self.overwrite:
             raise ConflictError("there is a file already; overwrite=True replaces it", key=os.fspath(self.dst))
         ending = table_format(self.format)
         if ending_of(self.dst) != ending:
@@ -165,7 +166,7 @@ class OnePiece:
         if isinstance(self.what, WholeImage):
             name = "levels of an image"
         if self.store is None:
-            there = os.path.exists(self.dst)
+            there = is_there(self.dst)
         else:
             marks = get_format(self.format).marks if self.store.file is None else (self.store.file,)
             there = any(self.store.exists(mark) for mark in marks)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError, UnsupportedError
 from zvcore.stores.plain_files import complete_folder
+from zvcore.stores.presence import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +28,7 @@ def write_tables(entries: Iterable[tuple[str, Any]], out: str, fsync: bool | Non
         from pyarrow import parquet
     except ImportError as error:
         raise UnsupportedError("references as Parquet need pyarrow: pip install pyarrow") from error
-    if os.path.exists(out):
+    if is_there(out):
         raise ConflictError("something is there already; tables of references are a folder of their own", key=out)
     documents: dict[str, Any] = {}
     # Number of a table of the array -> number of a row -> its reference.

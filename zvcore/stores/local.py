@@ -26,6 +26,7 @@ from zvcore.stores.locks import FileLock, FileLocks, held_locks, holds, lock_pat
 from zvcore.stores.open_files import pool
 from zvcore.stores.others import others_below, others_in, refuse_other
 from zvcore.stores.partial_writes import Note, Unfinished, noted, unfinished
+from zvcore.stores.presence import mode_of
 from zvcore.stores.reading import behind_hole, keys_below, read_ranges
 from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
 from zvcore.system.walking import walk
@@ -359,7 +360,7 @@ class LocalStore(Store):
             raise ValueError(f"{key}: no object has an offset {offset}")
         if self.durability == "late":
             # What is changed here has another time than the version before it is kept for.
-            settle()
+            self._settle()
         return files.join(self._folder, key)
 
     @contextmanager
@@ -401,7 +402,8 @@ class LocalStore(Store):
         self._refuse_if_read_only(prefix)
         folder = self._prefix_folder(prefix)
         if folder != self.local_root:
-            if not os.path.isdir(folder):  # an object of this very name does not lie below it
+            mode = mode_of(folder)
+            if mode is None or not stat.S_ISDIR(mode):  # an object of this very name does not lie below it
                 return 0
             pool.drop_below(folder + b"/")
             return self._remove([folder])
@@ -525,7 +527,14 @@ class LocalStore(Store):
         """
         pool.drop_below(self._folder)
         if self.durability == "late" and not self.read_only:
+            self._settle()
+
+    def _settle(self) -> None:
+        try:
             settle()
+        except OSError as error:
+            what = "what was replaced could not be brought to the disk; the old version is kept beside it"
+            raise OSError(error.errno, f"{os.strerror(error.errno or 0)}: {what}", self.root) from error
 
 
 def sync_folder(folder: bytes) -> None:

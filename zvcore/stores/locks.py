@@ -21,6 +21,7 @@ from zvcore.stores import lock_files
 from zvcore.stores.lock_names import lock_path, too_long
 from zvcore.stores.open_files import pool
 from zvcore.stores.partial_writes import mend
+from zvcore.stores.presence import name_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,8 +95,9 @@ class FileLock:
                     held_locks[self._path] = (threading.get_ident(), descriptor)
                     self.descriptor = descriptor
                     return
-            except BaseException:
+            except BaseException as error:
                 _let_go(descriptor)
+                name_file(error, self._path)
                 raise
             _let_go(descriptor)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -20,6 +21,7 @@ from zvcore.plugins import Plugins
 from zvcore.stores.base import Store
 from zvcore.stores.local import LocalStore
 from zvcore.stores.memory import MemoryStore
+from zvcore.stores.presence import mode_of
 
 if TYPE_CHECKING:
     from zvcore.stores.single_file import SingleFileStore
@@ -215,12 +217,11 @@ def open_folder(path: str, mode: str, options: dict[str, Any]) -> Store:
     """A folder by its path."""
     check_options(path, options)
     store = LocalStore(path, read_only=mode == "r")
-    if os.path.isdir(store.root):
-        return store
-    if os.path.exists(store.root):
-        raise UnsupportedError(f"{store.root} is a file; a store is a folder")
-    if mode != "w":
+    found = mode_of(store.root)
+    if found is None and mode != "w":
         raise NotFoundError("there is nothing here", key=store.root)
+    if found is not None and not stat.S_ISDIR(found):
+        raise UnsupportedError(f"{store.root} is a file; a store is a folder")
     return store
 
 

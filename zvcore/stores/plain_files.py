@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import zlib
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from zvcore.stores.durability import chosen_durability
 from zvcore.stores.local import sync_folder
+from zvcore.stores.presence import mode_of, name_file
 from zvcore.system.walking import walk
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ def complete_file(path: str | os.PathLike[str], fsync: bool | None = None) -> It
     afterwards; None: if the environment asks for that.
     """
     text = os.fsdecode(path)
-    if os.path.exists(text) and not os.path.isfile(text):
+    mode = mode_of(text)
+    if mode is not None and not stat.S_ISREG(mode):
         yield text
         return
     if os.path.islink(text):
@@ -45,6 +48,9 @@ def complete_file(path: str | os.PathLike[str], fsync: bool | None = None) -> It
         os.replace(partial, text)
         if durable:
             sync_folder(_above(text))
+    except OSError as error:
+        name_file(error, text)  # a write or a sync says none; what is read names itself
+        raise
     finally:
         if os.path.lexists(partial):
             os.remove(partial)
