@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import zvcore
+from zvcore.care.manifest import MANIFEST
 from zvcore.commands.cli import main
-from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.converting.note import KEY
+from zvcore.errors import NotFoundError, UnfinishedConversionWarning, UnsupportedError
 from zvcore.stores import LocalStore, local, locks, open_store
 from zvcore.stores.plain_files import complete_file
 from zvcore.stores.presence import is_there, mode_of
@@ -125,3 +127,52 @@ def test_what_could_not_be_brought_to_the_disk_says_where(
         with pytest.raises(OSError, match=f"{FAILED}: .*old version") as caught:
             store.close() if ends == "close" else store.patch("a", 0, b"3")
     assert caught.value.errno == errno.EIO and caught.value.filename == str(tmp_path)
+
+
+@pytest.mark.parametrize("inside", ["", "member"])
+def test_where_nobody_can_tell_whether_a_conversion_has_ended_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: str
+) -> None:
+    zvcore.create(tmp_path / "a" / inside, format="zarr3", shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    size, stat = LocalStore.size, os.stat
+
+    def no_size(store: LocalStore, key: str) -> int | None:
+        if key == KEY and store.root == str(tmp_path / "a"):
+            raise OSError(errno.EIO, FAILED, key)
+        return size(store, key)
+
+    def no_stat(path: Any, **options: Any) -> Any:
+        if path == str(tmp_path / "a" / KEY):
+            raise OSError(errno.EIO, FAILED, path)
+        return stat(path, **options)
+
+    monkeypatch.setattr(LocalStore, "size", no_size)
+    monkeypatch.setattr(os, "stat", no_stat)
+    with pytest.warns(UnfinishedConversionWarning, match="cannot be read"):
+        zvcore.open(tmp_path / "a" / inside)
+
+
+@pytest.mark.parametrize("inside", ["", "member"])
+def test_a_manifest_that_cannot_be_looked_for_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: str
+) -> None:
+    zvcore.open(tmp_path / "a", "w", format="zarr3")
+    zvcore.create(tmp_path / "a" / "member", format="zarr3", shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    zvcore.make_manifest(tmp_path / "a")
+    assert "of the manifest" in str(zvcore.verify(tmp_path / "a" / inside))
+    exists, stat = LocalStore.exists, os.stat
+
+    def cannot_tell(store: LocalStore, key: str) -> bool:
+        if key == MANIFEST and store.root == str(tmp_path / "a"):
+            raise OSError(errno.EIO, FAILED, key)
+        return exists(store, key)
+
+    def no_stat(path: Any, **options: Any) -> Any:
+        if path == str(tmp_path / "a" / MANIFEST):
+            raise OSError(errno.EIO, FAILED, path)
+        return stat(path, **options)
+
+    monkeypatch.setattr(LocalStore, "exists", cannot_tell)
+    monkeypatch.setattr(os, "stat", no_stat)
+    with pytest.raises(OSError, match=FAILED):
+        zvcore.verify(tmp_path / "a" / inside)

@@ -31,6 +31,7 @@ from zvcore.progress import shown
 from zvcore.report import What
 from zvcore.stores import Store, open_store
 from zvcore.stores.others import unreadable_objects
+from zvcore.stores.presence import is_there
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
@@ -211,19 +212,24 @@ def _digest_if_readable(store: Store, key: str) -> Entry | None:
 def manifest_around(store: Store) -> tuple[Store, str] | None:
     """(the store with the manifest that tells of what lies here, where in it this is); None: there is none.
 
-    Above a place it is looked for where that costs no requests.
+    Above a place it is looked for where that costs no requests. Where the question is refused, none of ours is there;
+    where it fails, it is an error: what the manifest tells of would go unchecked.
     """
     try:
         if store.exists(MANIFEST):
             return store, ""
-    except (ZvcoreError, OSError):
+    except (ZvcoreError, PermissionError):
         return None
     if isinstance(store, SingleFileStore):
         around = manifest_around(store.folder)
         return None if around is None else (around[0], "/".join(filter(None, (around[1], store.file))))
     if store.local_root is not None:
         for above, inside in places_above(os.path.realpath(os.fsdecode(store.local_root))):
-            if os.path.lexists(os.path.join(above, MANIFEST)):
+            try:
+                found = is_there(os.path.join(above, MANIFEST))
+            except PermissionError:
+                continue
+            if found:
                 return open_store(above, "r"), inside
     return None
 

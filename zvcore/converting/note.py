@@ -16,6 +16,7 @@ from zvcore.converting.spans import checked_spans, checked_units
 from zvcore.errors import InvalidKeyError, MetadataError, ZvcoreError
 from zvcore.stores import Store, open_store
 from zvcore.stores.opening import above_in_chain, archive_in
+from zvcore.stores.presence import is_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -96,12 +97,12 @@ def read_note(store: Store) -> dict[str, Any] | None:
 
 def unfinished_at(store: Store) -> UnfinishedConversion | None:
     """The unfinished conversion into the root of this store, if there is one. One look, where there is none."""
-    size = _size_of_note(store)
-    if size is None:
-        return None
-    if size > _LARGEST:
-        return UnfinishedConversion(store.root, damaged=True)
     try:
+        size = _size_of_note(store)
+        if size is None:
+            return None
+        if size > _LARGEST:
+            return UnfinishedConversion(store.root, damaged=True)
         document = read_note(store)
         return None if document is None else _understood(store.root, *waiting_for(store, document))
     except (ZvcoreError, OSError):
@@ -109,10 +110,12 @@ def unfinished_at(store: Store) -> UnfinishedConversion | None:
 
 
 def _size_of_note(store: Store) -> int | None:
-    """How many bytes the note has; None if there is none. Where even the question is refused, none of ours is there."""
+    """How many bytes the note has; None if there is none. Where even the question is refused, none of ours is there;
+    where a disk fails, nobody knows.
+    """
     try:
         return store.size(KEY)
-    except (ZvcoreError, OSError):
+    except (ZvcoreError, PermissionError):
         return None
 
 
@@ -121,10 +124,10 @@ def note_for_others(store: Store) -> dict[str, Any] | None:
 
     It says how much is done, and not from where, with which options, or why it failed.
     """
-    size = _size_of_note(store)
-    if size is None:
-        return None
     try:
+        size = _size_of_note(store)
+        if size is None:
+            return None
         document = read_note(store) if size <= _LARGEST else _UNREADABLE
         if document is None:
             return None
@@ -173,8 +176,13 @@ def unfinished_above(store: Store) -> UnfinishedConversion | None:
 
 def _first_unfinished(places: Iterable[str], storage_options: Mapping[str, Any] | None) -> UnfinishedConversion | None:
     for place in places:
-        if _is_plain(place) and not os.path.lexists(os.path.join(place, KEY)):
+        try:
+            if _is_plain(place) and not is_there(os.path.join(place, KEY)):
+                continue
+        except PermissionError:
             continue
+        except OSError:
+            return UnfinishedConversion(place, damaged=True)
         try:
             found = unfinished_at(open_store(place, "r", storage_options))
         except (ZvcoreError, ValueError, OSError):
