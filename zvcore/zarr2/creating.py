@@ -15,6 +15,7 @@ from zvcore import documents
 from zvcore.boxes import default_chunks, lengths_of
 from zvcore.choices import AUTO, chosen
 from zvcore.codecs.single_values import stays_itself
+from zvcore.documents.left_chunks import remove_left_chunks
 from zvcore.errors import CodecNotFoundError, ConflictError, LostMetadataWarning, MetadataError
 from zvcore.stores.sole import making
 from zvcore.zarr2.array import Zarr2Array
@@ -86,7 +87,7 @@ def create_array(
     metadata = ArrayMetadata.parse(document, DOCUMENT)
     array = Zarr2Array(store, metadata, write_empty_chunks=write_empty_chunks, through=through, told=user)
     array.layout.prepared  # noqa: B018 - what the engine cannot do is told now
-    begin_node(store, DOCUMENT, document, user, overwrite, through)
+    begin_node(store, DOCUMENT, document, user, overwrite, through, metadata.separator)
     array.stands()
     return array
 
@@ -98,9 +99,13 @@ def begin_node(
     user: Mapping[str, Any],
     overwrite: bool,
     through: Sequence[Store],
+    separator: str = "",
 ) -> None:
-    """Make an array or a group here, with these attributes: of several who do so at once, one alone."""
-    make_room(store, overwrite, through)
+    """Make an array or a group here, with these attributes: of several who do so at once, one alone.
+
+    `separator`: for an array, that of the numbers of its chunks.
+    """
+    make_room(store, overwrite, through, separator)
     with nullcontext(partial(store.put, name)) if overwrite else making(store, name) as put:
         # First what goes without the other: an array is there when its document is.
         if user:
@@ -110,9 +115,11 @@ def begin_node(
     tell_above(store, name, through)
 
 
-def make_room(store: Store, overwrite: bool, through: Sequence[Store] = ()) -> None:
+def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), separator: str = "") -> None:
     """Refuse to write over what is there, or remove it."""
     if not any(store.exists(mark) for mark in (DOCUMENT, GROUP)):
+        if overwrite and separator:
+            remove_left_chunks(store, "", separator, DOCUMENT)
         return
     if not overwrite:
         raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)

@@ -12,6 +12,7 @@ from zvcore import documents
 from zvcore.boxes import CHUNK_BYTES, default_chunks, given_lengths, lengths_of, whole_number
 from zvcore.choices import AUTO, chosen
 from zvcore.codecs.single_values import stays_itself
+from zvcore.documents.left_chunks import remove_left_chunks
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
 from zvcore.stores.sole import making
 from zvcore.zarr3.array import Zarr3Array, array_of
@@ -98,7 +99,7 @@ def create_array(
     refuse_write_mode(array.layout)
     if metadata.pipeline.innermost.filters:
         Filtered(metadata.pipeline.innermost).check_readable()
-    begin_node(store, document, overwrite, through)
+    begin_node(store, document, overwrite, through, metadata)
     array.stands()
     return array
 
@@ -114,18 +115,26 @@ def _written_fill(data_type: DataType, given: Any) -> Any:
         raise MetadataError(f"not a fill value of {data_type.dtype}: {error}", found=repr(fill_value)) from error
 
 
-def make_room(store: Store, overwrite: bool, through: Sequence[Store] = ()) -> None:
-    """Refuse to write over what is there, or remove it."""
+def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), array: ArrayMetadata | None = None) -> None:
+    """Refuse to write over what is there, or remove it; `array`: for one that is described so."""
     if store.exists("zarr.json"):
         if not overwrite:
             raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
         store.delete_prefix("")
         forget_below(store, through)
+    elif overwrite and array is not None:
+        remove_left_chunks(store, array.key_prefix or "", array.separator, DOCUMENT)
 
 
-def begin_node(store: Store, document: dict[str, Any], overwrite: bool, through: Sequence[Store]) -> None:
+def begin_node(
+    store: Store,
+    document: dict[str, Any],
+    overwrite: bool,
+    through: Sequence[Store],
+    array: ArrayMetadata | None = None,
+) -> None:
     """Make an array or a group here: of several who do so at once, one alone."""
-    make_room(store, overwrite, through)
+    make_room(store, overwrite, through, array)
     if overwrite:
         write_document(store, document)
     else:
