@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +20,9 @@ from zvcore.errors import (
     ReadOnlyError,
     UnsupportedError,
 )
+from zvcore.precomputed import creating
 from zvcore.precomputed.encodings import available_encodings
+from zvcore.stores import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -215,3 +219,38 @@ def test_more_chunks_than_ids_can_name_are_refused_in_words(tmp_path: Path, opti
     with pytest.raises(MetadataError, match="64 bits"):
         zvcore.convert(tmp_path / "a", tmp_path / "b", format="precomputed", **options)
     assert not (tmp_path / "v").exists() and not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("coarser", [False, True])
+@pytest.mark.parametrize("fails", ["delete_prefix", "the last document"])
+def test_a_scale_that_could_not_be_replaced_is_no_mixture_and_can_be_replaced_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, coarser: bool, fails: str
+) -> None:
+    """Chunks of the old scale are not to be read as values of the new one."""
+    create(tmp_path, resolution=(8, 8, 40), mesh="mesh_dir")[...] = 5
+    if coarser:
+        create(tmp_path, resolution=(16, 16, 40))[...] = 6
+    writes = 0
+    change_info = creating.change_info
+
+    def fail(*_: Any) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def fail_at_last(*arguments: Any) -> Any:
+        nonlocal writes
+        writes += 1
+        return fail() if writes == 2 else change_info(*arguments)
+
+    with monkeypatch.context() as patch:
+        if fails == "delete_prefix":
+            patch.setattr(LocalStore, "delete_prefix", fail)
+        else:
+            patch.setattr(creating, "change_info", fail_at_last)
+        with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+            create(tmp_path, resolution=(8, 8, 40), overwrite=True)
+    document = json.loads((tmp_path / "info").read_text())
+    assert [scale["key"] for scale in document["scales"]] == ["16_16_40"] * coarser
+    assert not create(tmp_path, resolution=(8, 8, 40), overwrite=True)[...].any()
+    document = json.loads((tmp_path / "info").read_text())
+    assert document["mesh"] == "mesh_dir" and document["scales"][0]["key"] == "8_8_40"
+    assert zvcore.verify(tmp_path).ok

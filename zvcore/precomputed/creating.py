@@ -127,20 +127,29 @@ def _with_scale(store: Store, scale: dict[str, Any], wanted: Mapping[str, Any], 
     """
     for name, link in links.items():
         Text().load(link, Place(None, name))
-    replaced: list[str] = []
 
-    def change(document: dict[str, Any] | None) -> dict[str, Any]:
-        replaced.clear()
-        new = {**with_scale(document, scale, **wanted, where=store.root), **links}
-        old = [] if document is None else document["scales"]
-        same = [other for other in old if isinstance(other, Mapping) and other.get("key") == scale["key"]]
-        replaced.extend(resolve_key(other["key"], store.root) for other in same)
-        return new
+    def added(document: dict[str, Any] | None) -> dict[str, Any]:
+        return {**with_scale(document, scale, **wanted, where=store.root), **links}
 
-    document = InfoFile(store, change_info(store, change))
-    for folder in replaced:
-        store.delete_prefix(folder)
-    return document
+    def without(document: dict[str, Any] | None) -> dict[str, Any]:
+        new = added(document)  # what is refused leaves the old scale
+        if document is None:
+            return new
+        return {**document, "scales": [other for other in document["scales"] if not _has_key(other, scale["key"])]}
+
+    if wanted["overwrite"]:
+        # First what tells of the old scale: its chunks would be values of the new one if they could not be removed, or
+        # could not be the last time.
+        old = documents.read(store, INFO)
+        added(old)
+        if old is not None and any(_has_key(other, scale["key"]) for other in old["scales"]):
+            change_info(store, without)
+        store.delete_prefix(resolve_key(scale["key"], store.root))
+    return InfoFile(store, change_info(store, added))
+
+
+def _has_key(scale: Any, key: str) -> bool:
+    return isinstance(scale, Mapping) and scale.get("key") == key
 
 
 def _integers(values: Sequence[int], name: str, counts: tuple[int, ...], least: int | None = 1) -> tuple[int, ...]:

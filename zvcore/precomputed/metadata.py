@@ -270,7 +270,9 @@ def with_scale(
             }
         )
     document = copy.deepcopy(document)
-    info = VolumeInfo.from_json(document, where)
+    # No scales at all: a replacement that failed when the only one was gone.
+    emptied = overwrite and document.get("scales") == []
+    info = VolumeInfo.from_json({**document, "scales": [{}]} if emptied else document, where)
     others = [old for old in document["scales"] if not (isinstance(old, Mapping) and old.get("key") == scale["key"])]
     if len(others) < len(document["scales"]) and not overwrite:
         raise ConflictError(f"there is a scale {scale['key']!r} already; overwrite=True replaces it", key=where)
