@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 import time
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -17,6 +16,7 @@ from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
 from zvcore.stores.chunk_cache import ChunkCache, shared_cache
 from zvcore.stores.durability import chosen_durability, durability_code, single_object_code
+from zvcore.stores.folders import put_aside, remove_tree
 from zvcore.stores.growing import Growth
 from zvcore.stores.kept_versions import cut_short, is_cut_short, kept_version, settle_kept, settle_kept_of
 from zvcore.stores.late_writes import settle
@@ -429,12 +429,12 @@ class LocalStore(Store):
                 except (IsADirectoryError, PermissionError):
                     if not os.path.isdir(path):
                         raise
-                    doomed.append(_renamed(path))
+                    doomed.append(put_aside(path))
             except (FileNotFoundError, NotADirectoryError):
                 pass
         if self.fsync and paths:
             file_writes.sync_entry(paths[0])
-        return removed + sum(map(_remove_tree, doomed))
+        return removed + sum(map(remove_tree, doomed))
 
     def clean(self, older_than: float = 3600.0) -> int:
         """Remove what killed writers left behind: how many files went.
@@ -453,7 +453,7 @@ class LocalStore(Store):
             names = [name for name in names if name not in gone]
             for name in below:
                 if name.startswith(b".") and name.endswith(b".zvtmp"):
-                    _remove_tree(os.path.join(folder, name))
+                    remove_tree(os.path.join(folder, name))
                     removed += 1
             for name in names:
                 path = os.path.join(folder, name)
@@ -537,14 +537,6 @@ class LocalStore(Store):
             raise OSError(error.errno, f"{os.strerror(error.errno or 0)}: {what}", self.root) from error
 
 
-def sync_folder(folder: bytes) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _unless_absent(error: OSError) -> None:
     """Folders that cannot be listed are no empty ones; those that have gone meanwhile, or can have no objects, are."""
     if error.errno not in _ABSENT:
@@ -553,53 +545,6 @@ def _unless_absent(error: OSError) -> None:
 
 def _is_number(path: bytes) -> bool:
     return os.path.basename(path).isdigit()
-
-
-def _renamed(folder: bytes) -> bytes:
-    """A folder under a name that nobody looks at, where it may go piece by piece."""
-    name = os.path.join(os.path.dirname(folder), f".{secrets.token_hex(8)}.zvtmp".encode())
-    try:
-        os.rename(folder, name)
-    except FileNotFoundError:
-        raise
-    except OSError:
-        # What something is mounted on cannot be renamed.
-        return folder
-    return name
-
-
-def _remove_tree(folder: bytes) -> int:
-    """Remove a folder with all that is in it, following no links: how many objects went."""
-    removed = 0
-    pending = [folder]
-    emptied = []
-    while pending:
-        current = pending.pop()
-        try:
-            entries = os.scandir(current)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        emptied.append(current)
-        with entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(entry.path)
-                    continue
-                try:
-                    os.unlink(entry.path)
-                except FileNotFoundError:
-                    continue
-                removed += files.is_key_name(entry.name)
-    for current in reversed(emptied):
-        try:
-            os.rmdir(current)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            # Anything that others have put there since then stays.
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-    return removed
 
 
 def _no_memory(key: str, start: int, length: int | None) -> OutOfMemoryError:

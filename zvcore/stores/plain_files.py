@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from zvcore.stores.durability import chosen_durability
-from zvcore.stores.local import sync_folder
+from zvcore.stores.folders import sync_folder
 from zvcore.stores.presence import mode_of, name_file
 from zvcore.system.walking import walk
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from zvcore.errors import InvalidKeyError, ReadOnlyError, UnsupportedError
 from zvcore.stores.file_writes import exchange
 from zvcore.stores.files import encode_key
-from zvcore.stores.local import LocalStore, sync_folder
+from zvcore.stores.folders import sync_folder
+from zvcore.stores.local import LocalStore
 from zvcore.stores.lock_names import LOCK
 from zvcore.stores.presence import is_there, mode_of
 

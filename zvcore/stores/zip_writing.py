@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.stores.durability import single_object_code
 from zvcore.stores.file_writes import finish
-from zvcore.stores.local import sync_folder
+from zvcore.stores.folders import sync_folder
 from zvcore.stores.plain_files import lacking
 from zvcore.stores.zip_directory import (
     DEFLATED,
