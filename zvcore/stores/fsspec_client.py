@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import fsspec
+from fsspec.asyn import AsyncFileSystem
+from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.spec import AbstractFileSystem
 
 from zvcore.errors import StoreError, ZvcoreError
+from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.clients import ChangedError, Client, Found, Version, failure
 from zvcore.stores.writing import Anything
 
@@ -84,8 +88,8 @@ class FsspecClient(Client):
         if self._is_parents:
             with _making:
                 kept = self._filesystem
-                again = type(kept)(*kept.storage_args, **kept.storage_options)
-            self._filesystem, self._turn = again, _turn_of(again)
+                anew = type(kept)(*kept.storage_args, **kept.storage_options)
+            self._filesystem, self._turn = anew, _turn_of(anew)
             self._is_parents = False
         with self._turn:
             yield self._filesystem
@@ -100,14 +104,25 @@ class FsspecClient(Client):
         return (FsspecClient, (self._filesystem,))
 
     def get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found | None:
-        found = self.head(path) if version is None else version
-        if found is None:
-            return None
+        if version is not None:
+            return self._get(path, start, stop, version, given=True)
+        answer: Found | None = None
+        for attempt in again(path, BEING_REPLACED, on=ChangedError):
+            with attempt:
+                found = self.head(path)
+                answer = None if found is None else self._get(path, start, stop, found, given=False)
+        return answer
+
+    def _get(self, path: str, start: int, stop: int | None, found: Version, *, given: bool) -> Found | None:
+        """`get` of the object whose version was given, or has been looked at."""
         first = max(0, found.size + start) if start < 0 else min(start, found.size)
         last = found.size if stop is None else max(first, min(stop, found.size))
+        # Where any version will do, another size than this shows that all of the object is of a later one. Of a part,
+        # only another look shows that.
+        whole = not given and start == 0 and (stop is None or stop > found.size)
         try:
             with self._using() as filesystem:
-                data = filesystem.cat_file(path, first, last) if last > first else b""
+                data = filesystem.cat_file(path, first, stop if whole else last) if last > first else b""
         except FileNotFoundError:
             data = None
         except Exception as error:
@@ -116,9 +131,18 @@ class FsspecClient(Client):
             # Some web servers give everything whatever part they are asked for.
             data = data if last - first == found.size else data[first:last]
         # Whether this was the version that it should be is known only now.
-        if version is not None and self.head(path) != version:
+        if not whole and self.head(path) != found:
             raise ChangedError("the object has changed", key=path)
-        return None if data is None else Found(memoryview(data), found)
+        if data is None:
+            return None
+        if len(data) != last - first:
+            if whole:
+                raise ChangedError("the object has changed", key=path)
+            raise StoreError(
+                f"{type(self._filesystem).__name__} gave another number of bytes than it was asked for", key=path,
+                offset=first, expected=last - first, found=len(data),
+            )  # fmt: skip
+        return Found(memoryview(data), found)
 
     def head(self, path: str) -> Version | None:
         try:
@@ -180,8 +204,9 @@ class FsspecClient(Client):
         try:
             with self._using() as filesystem:
                 filesystem.invalidate_cache(root)
-                # `find` gives an object of the folder's name too.
-                found = [self._plain(path) for path in filesystem.find(root)]
+                # Both give an object of the folder's name too.
+                names = filesystem.find(root) if _lists_all(filesystem) else _found_below(filesystem, root)
+                found = [self._plain(path, folder) for path in names]
                 return [path for path in found if path.startswith(folder)]
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -198,11 +223,41 @@ class FsspecClient(Client):
             return [], []
         except Exception as error:
             raise failure(error, folder) from error
-        folders = [self._plain(one["name"]) for one in found if one["type"] == "directory"]
-        return folders, [self._plain(one["name"]) for one in found if one["type"] != "directory"]
+        folders = [self._plain(one["name"], folder) for one in found if one["type"] == "directory"]
+        return folders, [self._plain(one["name"], folder) for one in found if one["type"] != "directory"]
 
-    def _plain(self, name: str) -> str:
-        return str(self._filesystem._strip_protocol(name)).rstrip("/")
+    def _plain(self, name: str, folder: str) -> str:
+        """The path that a name in a folder stands for. Some have a slash before them, however they are asked for."""
+        path = str(self._filesystem._strip_protocol(name)).rstrip("/")
+        return path if folder.startswith("/") else path.lstrip("/")
+
+
+def _lists_all(filesystem: Any) -> bool:
+    """Whether it has a way of its own to list all objects. The one of fsspec leaves out folders that fail."""
+    while isinstance(filesystem, DirFileSystem):
+        filesystem = filesystem.fs
+    if filesystem.async_impl:
+        return type(filesystem)._find is not AsyncFileSystem._find
+    return type(filesystem).find is not AbstractFileSystem.find
+
+
+def _found_below(filesystem: Any, root: str) -> builtins.list[str]:
+    """The names of all objects below a folder; whatever keeps one of the folders from being listed is raised."""
+    found = []
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        try:
+            listed = filesystem.ls(folder, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # it has gone meanwhile
+        for one in listed:
+            name = one["name"].rstrip("/")
+            if one["type"] != "directory":
+                found.append(name)
+            elif name != folder:
+                folders.append(name)
+    return found
 
 
 def filesystem_of(url: str, options: dict[str, Any]) -> tuple[Any, str]:

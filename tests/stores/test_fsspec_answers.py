@@ -1,0 +1,97 @@
+"""What file systems of fsspec answer is not taken for more than it is: folders that fail, objects that change."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from zvcore.errors import StoreError
+from zvcore.stores import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zvcore.stores import Store
+
+fsspec = pytest.importorskip("fsspec")
+from fsspec.implementations.dirfs import DirFileSystem  # noqa: E402
+from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
+from fsspec.spec import AbstractFileSystem  # noqa: E402
+
+
+class Failing(MemoryFileSystem):
+    """Lists all folders but one; it has no way of its own to list all that is below a folder."""
+
+    protocol = "zvcore-failing"
+    find = AbstractFileSystem.find
+    error: Exception = OSError("connection lost")
+
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> Any:
+        if path.rstrip("/").endswith("/b"):
+            raise self.error
+        return super().ls(path, detail, **kwargs)
+
+
+class Changing(MemoryFileSystem):
+    """After a look at an object, something happens once."""
+
+    protocol = "zvcore-changing"
+    then: Callable[[], None] | None = None
+
+    def info(self, path: str, **kwargs: Any) -> Any:
+        found = dict(super().info(path, **kwargs))
+        then, self.then = self.then, None
+        if then is not None:
+            then()
+        return found
+
+
+def opened(error: Exception, wrapped: bool) -> Store:
+    files = Failing(skip_instance_cache=True)
+    files.store, files.pseudo_dirs, files.error = {}, [""], error
+    for name in ("a/1", "b/2", "c/d/3"):
+        files.pipe_file(f"/top/{name}", b"x")
+    return open_store(DirFileSystem("/top", files), "r") if wrapped else open_store(files, "r").child("top")
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_folder_that_cannot_be_listed_is_not_left_out(wrapped: bool) -> None:
+    store = opened(OSError("connection lost"), wrapped)
+    assert sorted(store.list("a")) == ["a/1"]
+    with pytest.raises(StoreError, match="connection lost"):
+        list(store.list())
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_folder_that_has_gone_meanwhile_is_no_error(wrapped: bool) -> None:
+    assert sorted(opened(FileNotFoundError("b"), wrapped).list()) == ["a/1", "c/d/3"]
+
+
+def test_a_whole_file_system_lists_what_it_has() -> None:
+    files = MemoryFileSystem(skip_instance_cache=True)
+    files.store, files.pseudo_dirs = {}, [""]
+    store = open_store(files, "r+")
+    store.put("top/a/1", b"x")
+    assert list(store.list()) == ["top/a/1"]
+    assert store.list_dir("") == (["top"], []) and store.list_dir("top/a") == ([], ["1"])
+    assert list(store.child("top").list()) == ["a/1"]
+
+
+@pytest.mark.parametrize(("start", "length"), [(0, None), (0, 1000), (0, 100), (-4, None), (90, None), (90, 20)])
+@pytest.mark.parametrize("size", [50, 200])
+def test_an_object_that_is_replaced_after_the_look_at_its_size_is_of_one_version(
+    start: int, length: int | None, size: int
+) -> None:
+    files = Changing(skip_instance_cache=True)
+    files.store, files.pseudo_dirs = {}, [""]
+    store = open_store(files, "r+").child(str(uuid.uuid4()))
+    store.put("x", bytes(range(100)))
+    new = bytes(range(200, 250)) * (size // 50)
+    path = store._path("x")
+    files.then = lambda: files.pipe_file(path, new)
+    stop = None if length is None else start + length
+    found = store.snapshot("x", start, length)
+    assert found is not None and bytes(found.data) == new[start:stop]
+    assert found.size == size and found.stamp == store.stamp("x")
