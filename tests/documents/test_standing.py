@@ -233,3 +233,57 @@ def test_the_document_is_read_once_for_each_of_its_versions(
             array[0] = 3
             assert (array[0] == 3).all()
         assert len(read) <= 1
+
+
+@pytest.mark.parametrize("change", ["removed", "replaced", "resized"])
+def test_far_away_whoever_tries_at_once_again_is_refused_again(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    store = MemoryStore()
+    made(store, "zarr3")
+    monkeypatch.setattr(MemoryStore, "remote", True)
+    array = opened(store)
+    if change == "removed":
+        store.delete_prefix("")
+    elif change == "replaced":
+        made(store, "zarr3", dtype="f4")
+    else:
+        opened(store).resize((4, 8, 8))
+    before = {key: bytes(store.get(key) or b"") for key in store.list()}
+    # The first of these looks; for those that follow at once the answer is the same, with no need to ask.
+    array.standing._looked = -1e9
+    for call in writes(array):
+        with pytest.raises((ConflictError, NotFoundError)):
+            call()
+    assert {key: bytes(store.get(key) or b"") for key in store.list()} == before
+
+
+def test_far_away_an_array_that_has_grown_is_written_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each write is told what the last look has found, without another one."""
+    store = MemoryStore()
+    made(store, "zarr3")
+    monkeypatch.setattr(MemoryStore, "remote", True)
+    array = opened(store)
+    opened(store).resize((10, 8, 8))
+    array.standing._looked = -1e9
+    asked: list[str] = []
+    stamp = MemoryStore.stamp
+    monkeypatch.setattr(MemoryStore, "stamp", lambda self, key: (asked.append(key), stamp(self, key))[1])
+    for _ in range(3):
+        array[:4] = 3
+    assert asked.count(array._document.key) <= 1
+    assert (opened(store)[:8] == np.repeat([3, 7], 4)[:, None, None]).all()
+
+
+def test_a_document_that_is_too_young_when_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However old it has become until it was read: it may have changed in between without another stamp."""
+    made(tmp_path / "a", "zarr3")
+    array, other = opened(tmp_path / "a"), opened(tmp_path / "a")
+    read: list[int] = []
+    latest = type(array._document).latest
+    other.resize((12, 8, 8))
+    monkeypatch.setattr(type(array._document), "latest", lambda self: (read.append(1), latest(self))[1])
+    monkeypatch.setattr("zvcore.stores.local.LocalStore.settled", lambda self, stamp: bool(read))
+    for _ in range(3):
+        array[0] = 3
+    assert len(read) == 2

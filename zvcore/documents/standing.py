@@ -99,24 +99,34 @@ class Standing:
         """The layout that the document gives now, if it is of another shape; None also where it is not to be asked."""
         if self._seen is None:
             return None
-        if self._far:
-            last, self._looked = self._looked, time.monotonic()
-            if self._looked - last < _PAUSE:
-                self._looked = last
-                return None
+        if not self._far:
+            return self._looked_at(array)
+        last, now = self._looked, time.monotonic()
+        if now - last < _PAUSE:
+            return self._other
+        # Before, so that of several threads one looks.
+        self._looked = now
+        try:
+            return self._looked_at(array)
+        except BaseException:
+            # Whoever is refused, or was not answered, and tries again, is not let through for not having looked.
+            self._looked = last
+            raise
+
+    def _looked_at(self, array: _Described) -> Layout | None:
         store, key = self._document.store, self._document.key
         now = store.stamp(key)
         if now is not None and now == self._seen:
             return self._other
+        settled = now is not None and store.settled(now)
         content = self._document.latest()
         layout = array._laid_out(content)
         if array._described(content) != self._description or len(layout.shape) != len(array.layout.shape):
             what = "another array has taken the place of the one that was opened: open it again"
             raise ConflictError(what, key=f"{store.root}/{key}")
-        other = None if layout.shape == array.layout.shape else layout
-        if now is not None and store.settled(now):
-            self._seen, self._other = now, other
-        return other
+        self._other = None if layout.shape == array.layout.shape else layout
+        self._seen = now if settled else _UNKNOWN
+        return self._other
 
     def _resized(self, old: Layout, new: Layout) -> ConflictError:
         what = "the array was given another shape meanwhile: refresh() it"
