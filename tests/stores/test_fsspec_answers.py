@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from zvcore.errors import StoreError
+from zvcore.errors import CorruptDataError, StoreError
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
@@ -95,3 +95,15 @@ def test_an_object_that_is_replaced_after_the_look_at_its_size_is_of_one_version
     found = store.snapshot("x", start, length)
     assert found is not None and bytes(found.data) == new[start:stop]
     assert found.size == size and found.stamp == store.stamp("x")
+
+
+def test_ranges_of_which_less_came_are_no_shorter_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = MemoryFileSystem(skip_instance_cache=True)
+    files.store, files.pseudo_dirs = {}, [""]
+    store = open_store(files, "r+")
+    store.put("x", bytes(range(100)))
+    assert store.get_ranges("x", [(10, 20), (40, 5)]) == [bytes(range(10, 30)), bytes(range(40, 45))]
+    monkeypatch.setattr(files, "cat_file", lambda path, start, end: bytes(range(100))[start : end - 1])
+    with pytest.raises(CorruptDataError, match="another number of bytes") as raised:
+        store.get_ranges("x", [(10, 20), (40, 5)])
+    assert (raised.value.key, raised.value.offset, raised.value.expected, raised.value.found) == ("x", 10, 35, 34)

@@ -306,6 +306,7 @@ class RemoteStore(Store):
         if found is None:
             return None
         coalesce(key, ranges, found.version.size, _GAP, _LARGEST_SPAN)  # are they within the object?
+        _check_length(found.data, key, first, hull)
         return [found.data[offset - first : offset - first + length] for offset, length in ranges]
 
     def _read_spans(self, spans: builtins.list[_Span]) -> builtins.list[memoryview]:
@@ -364,11 +365,7 @@ class RemoteStore(Store):
         found = self._fetch(span.path, span.key, span.start, span.stop, span.version)
         if found is None:
             raise changed(span.key, span.version)
-        if len(found.data) != span.stop - span.start:
-            raise CorruptDataError(
-                "the server gave another number of bytes than it was asked for", key=span.key, offset=span.start,
-                expected=span.stop - span.start, found=len(found.data),
-            )  # fmt: skip
+        _check_length(found.data, span.key, span.start, span.stop - span.start)
         return found.data
 
     def size(self, key: str) -> int | None:
@@ -584,6 +581,14 @@ class RemoteStore(Store):
         view._address = root
         view.root = without_credentials(root)
         return view
+
+
+def _check_length(data: memoryview, key: str, offset: int, expected: int) -> None:
+    if len(data) != expected:
+        raise CorruptDataError(
+            "the server gave another number of bytes than it was asked for", key=key, offset=offset,
+            expected=expected, found=len(data),
+        )  # fmt: skip
 
 
 def _facts(version: Version | None) -> Facts | None:
