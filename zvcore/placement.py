@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from zvcore.engine.fetching import StaleSourcesError
 from zvcore.engine.sources import ABSENT
-from zvcore.errors import ConflictError
+from zvcore.engine.steady import CHANGED
 from zvcore.stores.again import again
 from zvcore.stores.indexes import index_cache
 
@@ -26,10 +25,7 @@ if TYPE_CHECKING:
     from zvcore.stores import Store
     from zvcore.stores.editing import Edit
 
-__all__ = ["CHANGED", "UNKNOWN", "Group", "OneChunkPerObject", "Packed", "Placement", "Shards", "Streamed"]
-
-# What is raised when somebody else changed an object that was being read or replaced.
-CHANGED = (ConflictError, StaleSourcesError)
+__all__ = ["UNKNOWN", "Group", "OneChunkPerObject", "Packed", "Placement", "Shards", "Streamed"]
 
 
 class Unknown:

@@ -22,9 +22,10 @@ from zvcore.engine.packer import Packer
 from zvcore.engine.recode import recode_chunks
 from zvcore.engine.selection import Selection
 from zvcore.engine.sinks import Files, Gathered
+from zvcore.engine.steady import CHANGED
 from zvcore.engine.work import Work
 from zvcore.layout import ABSENT
-from zvcore.placement import CHANGED, OneChunkPerObject
+from zvcore.placement import OneChunkPerObject
 from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.transfer import Written
 

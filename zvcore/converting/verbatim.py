@@ -18,15 +18,15 @@ from zvcore.converting.view import View
 from zvcore.converting.way import Encoded, Part, Positions, Way
 from zvcore.engine import Buffers
 from zvcore.engine.chunks import Chunks
-from zvcore.engine.fetching import StaleSourcesError, fetch
+from zvcore.engine.fetching import fetch
 from zvcore.engine.selection import Selection
 from zvcore.engine.sinks import Files
 from zvcore.engine.sources import ABSENT
+from zvcore.engine.steady import steadily
 from zvcore.engine.taking_over import UnlikeChunkError, take_over_chunks
 from zvcore.engine.work import Work
 from zvcore.layout import Layout
-from zvcore.placement import CHANGED, OneChunkPerObject
-from zvcore.stores.again import BEING_REPLACED, again
+from zvcore.placement import OneChunkPerObject
 from zvcore.transfer import Packing, abandoning
 
 if TYPE_CHECKING:
@@ -204,11 +204,12 @@ class Verbatim(Way):
         threads: int | None,
         taken: TakenOver,
     ) -> None:
-        for attempt in again(self.source.store.root, BEING_REPLACED, on=StaleSourcesError):
-            with attempt:
-                sources = self.source.locate(mapped[chosen])
-                column, sources.chain = sources.chain, None
-                stored = fetch(self.source.store, sources, count=len(chosen), max_size=1 << 62, threads=threads)
+        def located() -> tuple[Any, Buffers]:
+            sources = self.source.locate(mapped[chosen])
+            column, sources.chain = sources.chain, None
+            return column, fetch(self.source.store, sources, count=len(chosen), max_size=1 << 62, threads=threads)
+
+        column, stored = steadily(located, self.source.store.root)
         theirs = self.target.chain_column(positions[chosen])
         absent_alike = same_fill(self.source, self.target)
         picked: list[int] = []
@@ -305,12 +306,12 @@ class Verbatim(Way):
 
     def _handed_on(self, asked: Positions, mapped: Positions, work: Work) -> tuple[int, int, int] | None:
         """(stored bytes read, chunks stored, bytes written); None if the shards cannot be written in this way."""
-        done = None
-        for attempt in again(self.source.store.root, BEING_REPLACED, on=CHANGED):
-            with attempt:
-                there = Chunks(self.source.prepared, mapped, self.source.locate(mapped))
-                done = self._put(there, asked, work)
-        return done
+
+        def handed_on() -> tuple[int, int, int] | None:
+            there = Chunks(self.source.prepared, mapped, self.source.locate(mapped))
+            return self._put(there, asked, work)
+
+        return steadily(handed_on, self.source.store.root)
 
     @property
     def _decoded(self) -> int | None:

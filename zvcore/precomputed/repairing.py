@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zvcore.care.together import look_together
+from zvcore.engine.steady import steadily
 from zvcore.errors import ConflictError
 from zvcore.precomputed.entries import Entries
 from zvcore.precomputed.external_sort import pieces_of
 from zvcore.precomputed.shard_check import BATCH_BYTES, MOST_TOLD, Examination, dead_bytes, examine
-from zvcore.precomputed.shard_reader import steadily
 from zvcore.precomputed.shard_update import gaps_between, replace_shard
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import threading
 import weakref
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,16 @@ import numpy.typing as npt
 from zvcore import codecs
 from zvcore.codecs import Codec, CodecChain
 from zvcore.engine import Keys
-from zvcore.engine.fetching import StaleSourcesError
+from zvcore.engine.steady import steadily
 from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.layout import ABSENT, Sources
 from zvcore.precomputed._minishard import Minishard, find_many, place
 from zvcore.precomputed.external_sort import pieces_of
 from zvcore.precomputed.minishards import LISTED_BYTES, each_table, listed_at_once, stored_minishards
-from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.indexes import Indexes, index_cache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -40,8 +39,6 @@ WHOLE_INDEX_BYTES = 64 << 10
 # Whose ids are listed together.
 _SHARDS_AT_ONCE = 64
 _KNOWN_FILES = 4096
-
-T = TypeVar("T")
 
 
 def chain_for(encoding: str, where: str) -> CodecChain:
@@ -374,12 +371,3 @@ def group_starts(values: U64) -> npt.NDArray[np.intp]:
     if not len(values):
         return np.empty(0, np.intp)
     return np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
-
-
-def steadily(read: Callable[[], T], key: str) -> T:
-    """What `read` gives, asked again as long as the files change under it."""
-    found: Any = None
-    for attempt in again(key, BEING_REPLACED, on=(ConflictError, StaleSourcesError)):
-        with attempt:
-            found = read()
-    return cast("T", found)

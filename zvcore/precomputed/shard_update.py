@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.codecs import CodecChain
+from zvcore.engine.steady import CHANGED
 from zvcore.errors import ConflictError, CorruptDataError
-from zvcore.placement import CHANGED, UNKNOWN, Unknown
+from zvcore.placement import UNKNOWN, Unknown
 from zvcore.precomputed.entries import U64, Entries, join
 from zvcore.precomputed.external_sort import pieces_of
 from zvcore.precomputed.ids import as_ids

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine import Buffers, fetch
+from zvcore.engine.steady import steadily
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, ZvcoreError
 from zvcore.layout import ABSENT
 from zvcore.precomputed.external_sort import pieces_of
 from zvcore.precomputed.ids import Ids, as_id, as_ids, is_id
-from zvcore.precomputed.shard_reader import ShardFile, ShardReader, steadily
+from zvcore.precomputed.shard_reader import ShardFile, ShardReader
 from zvcore.precomputed.shard_update import update_shards
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.stores import Store, open_store

@@ -18,10 +18,10 @@ from zvcore.engine.form import Form
 from zvcore.engine.read import fetch_chunks, read_chunks
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT
+from zvcore.engine.steady import CHANGED, steadily
 from zvcore.engine.streaming import arriving
 from zvcore.engine.work import Work
 from zvcore.errors import CorruptDataError, UnsupportedError
-from zvcore.placement import CHANGED
 from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.locks import held_locks
 from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, Steps, windows
@@ -194,17 +194,16 @@ def read_decoded(layout: Layout, positions: Positions, threads: int | None = Non
 def _fetched(
     layout: Layout, positions: Positions, chains: Sequence[CodecChain], max_size: int | None, threads: int | None
 ) -> Buffers:
-    found = Buffers(0)
+    def located() -> Buffers:
+        sources = layout.locate(positions)
+        if not chains:
+            sources.chain = None
+        return fetch(layout.store, sources, chains, count=len(positions), max_size=max_size, threads=threads)
+
     try:
-        for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
-            with attempt:
-                sources = layout.locate(positions)
-                if not chains:
-                    sources.chain = None
-                found = fetch(layout.store, sources, chains, count=len(positions), max_size=max_size, threads=threads)
+        return steadily(located, layout.store.root)
     except CorruptDataError as error:
         raise layout.store.explained(error)
-    return found
 
 
 def _read_stacked(

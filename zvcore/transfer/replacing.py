@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from zvcore.placement import CHANGED, UNKNOWN, Group
+from zvcore.engine.steady import CHANGED
+from zvcore.placement import UNKNOWN, Group
 from zvcore.stores.again import again, changed
 from zvcore.transfer.batches import BATCH_BYTES, BATCH_OBJECTS, PACK_BYTES
 from zvcore.transfer.packing import Packing, abandoning

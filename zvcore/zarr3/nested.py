@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine import ABSENT, Sources, StaleSourcesError
+from zvcore.engine.steady import steadily
 from zvcore.errors import CorruptDataError
-from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.indexes import Indexes, index_cache
 from zvcore.zarr3.shard_index import Index
 
@@ -33,16 +34,13 @@ def locate_nested(layout: ShardLayout, positions: Ints, keys: Keys, which: npt.N
 
     def search(group: tuple[str, npt.NDArray[np.intp]]) -> Any:
         key, rows = group
-        index = None
-        for attempt in again(key, BEING_REPLACED, on=StaleSourcesError):
-            with attempt:
-                found.forget(rows)
-                index = layout.index(key, fresh=False)
-                if index is not None:
-                    found.descend(key, index, 0, 0, rows)
+        found.forget(rows)
+        index = layout.index(key, fresh=False)
+        if index is not None:
+            found.descend(key, index, 0, 0, rows)
         return None if index is None else index.stamp
 
-    stamps = layout.store.each(search, groups)
+    stamps = layout.store.each(lambda group: steadily(partial(search, group), group[0]), groups)
     return Sources(keys, which, found.offset, found.length, stamps=stamps)
 
 

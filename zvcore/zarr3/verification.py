@@ -19,11 +19,10 @@ from zvcore.care.walking import NAMED, Grid, look_at_all, name_untold, stray_obj
 from zvcore.documents.inside import are_members, is_member
 from zvcore.documents.members import is_member_name
 from zvcore.engine import Keys
-from zvcore.engine.fetching import StaleSourcesError
-from zvcore.errors import ConflictError, ZvcoreError
+from zvcore.engine.steady import steadily
+from zvcore.errors import ZvcoreError
 from zvcore.layout import Sources
 from zvcore.report import Problem, Report, What
-from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.key_selection import within
 from zvcore.zarr3.array import array_of
 from zvcore.zarr3.consolidated import differences
@@ -255,13 +254,14 @@ class Checker(ChunkChecker):
             self._nested(key, shard)
             return None
         mark = self.report.mark()
-        found, sound = None, None
-        for attempt in again(key, BEING_REPLACED, on=(ConflictError, StaleSourcesError)):
-            # The shard was replaced in the meantime: what was found before no longer holds.
+
+        def look() -> tuple[ShardExamination | None, npt.NDArray[np.bool_] | None]:
+            # Where the shard was replaced in the meantime, what was found before no longer holds.
             self.report.back_to(mark)
-            with attempt:
-                found = examine_shard(self.layout, key, shard)
-                sound = None if found is None else self._examined(found)
+            found = examine_shard(self.layout, key, shard)
+            return found, None if found is None else self._examined(found)
+
+        found, sound = steadily(look, key)
         if found is not None:
             self.report.count("chunks", len(found.slots))
             self.report.count("dead bytes", found.dead)

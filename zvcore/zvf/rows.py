@@ -16,7 +16,7 @@ from zvcore.zvf.axes import NANOMETER, axes_of, dimensions_of
 from zvcore.zvf.columns import columns_of
 from zvcore.zvf.inputs import possible_names
 from zvcore.zvf.reading import read_chunks
-from zvcore.zvf.steady import check_same, state_of
+from zvcore.zvf.replaced_levels import check_same, state_of
 from zvcore.zvf.untold import untold_of_points
 from zvcore.zvf.writing import write_points
 

@@ -23,7 +23,7 @@ from zvcore.zvf.cells import CellGrid, open_cells
 from zvcore.zvf.fragments import FragmentIndex, decode_fragments
 from zvcore.zvf.nodes import Node, join, read_node
 from zvcore.zvf.objects import ObjectIndex, open_objects
-from zvcore.zvf.steady import steadily
+from zvcore.zvf.replaced_levels import of_one_state
 
 if TYPE_CHECKING:
     import os
@@ -300,7 +300,7 @@ class Level:
 
     def fragment_owners(self, coords: Sequence[int]) -> list[Ints]:
         """For each fragment of a chunk, the ids of the objects that name it."""
-        return steadily(self, lambda: reading.fragment_owners(self, tuple(coords)))
+        return of_one_state(self, lambda: reading.fragment_owners(self, tuple(coords)))
 
     # --- vertices
 
@@ -310,7 +310,7 @@ class Level:
 
     def read_chunk(self, coords: Sequence[int]) -> tuple[npt.NDArray[Any], FragmentIndex]:
         """(positions, fragments) of one chunk, as stored."""
-        return steadily(self, lambda: self._read_chunk(tuple(coords)))
+        return of_one_state(self, lambda: self._read_chunk(tuple(coords)))
 
     def _read_chunk(self, where: tuple[int, ...]) -> tuple[npt.NDArray[Any], FragmentIndex]:
         cell = self.vertices.read_one(where)
@@ -328,18 +328,18 @@ class Level:
     def read_object(self, object_id: int, per_fragment: bool) -> npt.NDArray[Any] | list[npt.NDArray[Any]]: ...
     def read_object(self, object_id: int, per_fragment: bool = False) -> npt.NDArray[Any] | list[npt.NDArray[Any]]:
         """The positions of one object in the order of its manifest; as a list of its fragments if `per_fragment`."""
-        return steadily(self, lambda: reading.read_object(self, object_id, per_fragment))
+        return of_one_state(self, lambda: reading.read_object(self, object_id, per_fragment))
 
     def read_objects(self, ids: Any, attributes: Sequence[str] = (), threads: int | None = None) -> Vectors:
         """Several objects in the order asked for: unpacks to (positions, offsets)."""
-        return steadily(self, lambda: reading.read_objects(self, ids, attributes, threads))
+        return of_one_state(self, lambda: reading.read_objects(self, ids, attributes, threads))
 
     def read(self, attributes: Sequence[str] = (), skip_damaged: bool = False, threads: int | None = None) -> Vectors:
         """The whole level: every object in the order of the rows, or, where there are no objects, all vertices.
 
         `skip_damaged` leaves out the objects whose manifest is broken and names them in the result's `damaged`.
         """
-        return steadily(self, lambda: reading.read_level(self, attributes, skip_damaged, threads))
+        return of_one_state(self, lambda: reading.read_level(self, attributes, skip_damaged, threads))
 
     def read_bbox(
         self,
@@ -354,7 +354,7 @@ class Level:
         Points: those inside. Lines: the whole of each that touches the box; with `clip`, the runs of their vertices
         that lie inside, each a row of its own, so that ids repeat.
         """
-        return steadily(self, lambda: reading.read_bbox(self, lo, hi, clip, attributes, threads))
+        return of_one_state(self, lambda: reading.read_bbox(self, lo, hi, clip, attributes, threads))
 
     # --- what hangs on objects and chunks
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TypeVar
 
+from zvcore.engine.steady import steadily
 from zvcore.errors import ConflictError, ZvcoreError
-from zvcore.stores.again import BEING_REPLACED, again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from zvcore.zvf.vector_store import Level
 
-__all__ = ["check_same", "state_of", "steadily"]
+__all__ = ["check_same", "of_one_state", "state_of"]
 
 T = TypeVar("T")
 
@@ -34,19 +34,20 @@ def state_of(level: Level) -> Hashable:
     return found.st_dev, found.st_ino
 
 
-def steadily(level: Level, read: Callable[[], T]) -> T:
+def of_one_state(level: Level, read: Callable[[], T]) -> T:
     """What `read` gives of one state of the level."""
-    found: T
-    for attempt in again(level.path, BEING_REPLACED):
-        with attempt:
-            before = state_of(level)
-            try:
-                found = read()
-            except ZvcoreError:
-                check_same(level, before)
-                raise
+
+    def checked() -> T:
+        before = state_of(level)
+        try:
+            found = read()
+        except ZvcoreError:
             check_same(level, before)
-    return found
+            raise
+        check_same(level, before)
+        return found
+
+    return steadily(checked, level.path)
 
 
 def check_same(level: Level, before: Hashable) -> None:
