@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import threading
 import uuid
@@ -279,3 +280,34 @@ def test_an_object_that_no_key_names_is_left_out_of_no_copy_in_silence(tmp_path:
         with pytest.raises(zvcore.errors.InvalidKeyError, match=r"c/a\\b: an object has a name"):
             look()
     assert zvcore.open(files)[...].sum() == 4, "values are read all the same"
+
+
+def sharded(given: Any, first: bool) -> Any:
+    """An array of which one of two chunks is stored, in a shard that has the same size whichever that is."""
+    array = zarr.create_array(
+        given, name="a", shape=(8,), shards=(8,), chunks=(4,), dtype="u1", compressors=None, fill_value=0
+    )
+    array[slice(0, 4) if first else slice(4, 8)] = 5
+    return array
+
+
+def test_what_is_known_of_a_store_that_has_gone_is_not_taken_for_the_next_one() -> None:
+    """Python gives the place in memory of what has gone, and with it its `id`, to what comes next."""
+    given = [zarr.storage.MemoryStore() for _ in range(40)]
+    for number, one in enumerate(given):
+        sharded(one, first=number % 2 == 0)
+    for number, one in enumerate(given):
+        array = zvcore.open(one)["a"]
+        assert array[...].tolist() == ([5] * 4 + [0] * 4 if number % 2 == 0 else [0] * 4 + [5] * 4)
+        del array
+        gc.collect(0)
+
+
+def test_what_zarr_python_writes_into_its_store_is_seen_though_the_shard_has_the_same_size() -> None:
+    given = zarr.storage.MemoryStore()
+    theirs = sharded(given, first=True)
+    ours = zvcore.open(given)["a"]
+    assert ours[...].tolist() == [5] * 4 + [0] * 4
+    theirs[...] = [0] * 4 + [6] * 4
+    assert ours[...].tolist() == [0] * 4 + [6] * 4
+    assert ours[5] == 6 and ours[1] == 0

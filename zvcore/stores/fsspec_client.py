@@ -129,7 +129,7 @@ class FsspecClient(Client):
         if data is not None and len(data) == found.size:
             # Some web servers give everything whatever part they are asked for.
             data = data if last - first == found.size else data[first:last]
-        # Whether this was the version that it should be is known only now. There are file systems whose sizes are wrong.
+        # Whether this was the version that it should be is known only now. Some file systems state wrong sizes.
         if not (whole and data is not None and len(data) == found.size) and self.head(path) != found:
             raise ChangedError("the object has changed", key=path)
         return None if data is None else Found(memoryview(data), found)

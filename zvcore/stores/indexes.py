@@ -167,9 +167,11 @@ class IndexCache(ProcessCache):
         store = indexes.store
         new: _Entry | None = None
         try:
-            lasting = flight.stamp is None or store.settled(flight.stamp)
+            lasting = flight.stamp is not None and store.settled(flight.stamp)
             found = store.snapshot(key, *indexes.span, stamp=flight.stamp)
             if found is not None:
+                # Of one that was not known before, the stamp came with the bytes.
+                lasting = lasting or (flight.stamp is None and store.settled(found.stamp))
                 flight.value, nbytes = indexes.read(key, found)
                 new = _Entry(found.stamp, flight.value, nbytes + _ENTRY_BYTES) if lasting else None
             flight.loaded = True

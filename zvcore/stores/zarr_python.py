@@ -57,6 +57,8 @@ class _Shared:
 
     def __init__(self, given: Given) -> None:
         self.given = given
+        # What this place is called by those who may outlive it: `id` is given to another one afterwards.
+        self.name = object()
         self.guard = threading.Lock()
         self.locks: dict[str, threading.Lock] = {}
         self.changes: dict[str, int] = {}
@@ -352,7 +354,7 @@ class ZarrPythonStore(Store):
             return self._shared.locks.setdefault(path, threading.Lock())
 
     def object_id(self, key: str) -> Hashable:
-        return (id(self._shared), self._path(key))
+        return (self._shared.name, self._path(key))
 
     def child(self, prefix: str) -> Store:
         folder = self._folder(prefix).rstrip("/")
