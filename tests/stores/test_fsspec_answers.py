@@ -34,6 +34,23 @@ class Failing(MemoryFileSystem):
         return super().ls(path, detail, **kwargs)
 
 
+class Keeping(MemoryFileSystem):
+    """Keeps what it has listed, as that of FTP does, and has no way of its own to list all that is below a folder."""
+
+    protocol = "zvcore-keeping"
+    find = AbstractFileSystem.find
+
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> Any:
+        kept = self.__dict__.setdefault("kept", {})
+        name = path.rstrip("/")
+        if name not in kept:
+            kept[name] = super().ls(path, detail, **kwargs)
+        return kept[name]
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        self.__dict__.setdefault("kept", {}).pop((path or "").rstrip("/"), None)
+
+
 class Changing(MemoryFileSystem):
     """After a look at an object, something happens once."""
 
@@ -67,6 +84,18 @@ def test_a_folder_that_cannot_be_listed_is_not_left_out(wrapped: bool) -> None:
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_folder_that_has_gone_meanwhile_is_no_error(wrapped: bool) -> None:
     assert sorted(opened(FileNotFoundError("b"), wrapped).list()) == ["a/1", "c/d/3"]
+
+
+def test_a_list_that_the_file_system_has_kept_does_not_hide_what_has_come() -> None:
+    files = Keeping(skip_instance_cache=True)
+    files.store, files.pseudo_dirs = {}, [""]
+    store = open_store(files, "r+").child("top")
+    store.put("a/b/1", b"x")
+    assert list(store.list()) == ["a/b/1"]
+    other = open_store(files, "r+").child("top")
+    assert other.list_dir("a/b") == ([], ["1"])
+    files.pipe_file("/top/a/b/2", b"y")
+    assert list(store.list()) == ["a/b/1", "a/b/2"]
 
 
 def test_a_whole_file_system_lists_what_it_has() -> None:

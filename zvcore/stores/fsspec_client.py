@@ -238,6 +238,7 @@ def _found_below(filesystem: Any, root: str) -> builtins.list[str]:
     while folders:
         folder = folders.pop()
         try:
+            filesystem.invalidate_cache(folder)
             listed = filesystem.ls(folder, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             continue  # it has gone meanwhile
