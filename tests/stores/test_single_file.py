@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,6 +14,10 @@ from zvcore.format import Format, _plugins, register_format
 from zvcore.opening import detect, store_at
 from zvcore.stores import LocalStore, MemoryStore
 from zvcore.stores.single_file import SingleFileStore
+from zvcore.stores.whole_files import file_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Note(Format):
@@ -123,3 +129,26 @@ def test_a_name_without_a_folder_is_in_this_one(tmp_path, monkeypatch):
     zvcore.create("a.note", format="note", shape=(), dtype="u1")
     assert (tmp_path / "a.note").read_bytes() == b"made"
     assert zvcore.open("a.note").root == str(tmp_path / "a.note")
+
+
+@pytest.mark.parametrize("folder", ["", "new/newer"])
+def test_a_file_that_is_made_before_it_is_stored_lies_on_the_disk_that_it_is_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """What is large may have no room where temporary files lie."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "no room"))
+    store = SingleFileStore(LocalStore(tmp_path / folder), "a.nii")
+    with pytest.raises(ValueError, match="broken"), file_for(store, "a.nii") as file:
+        file.write(b"half")
+        raise ValueError("broken")
+    assert not [*tmp_path.iterdir()]
+    with file_for(store, "a.nii") as file:
+        file.write(b"whole")
+    assert (tmp_path / folder / "a.nii").read_bytes() == b"whole"
+
+
+def test_a_file_for_a_store_that_is_no_folder_is_made_where_temporary_files_lie() -> None:
+    store = MemoryStore()
+    with file_for(SingleFileStore(store, "a.nii"), "a.nii") as file:
+        file.write(b"whole")
+    assert bytes(store.get("a.nii") or b"") == b"whole"

@@ -7,6 +7,8 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from zvcore.stores.single_file import SingleFileStore
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -17,13 +19,24 @@ __all__ = ["file_for"]
 _COPIED = 8 << 20
 
 
+def _folder_for(store: Store) -> str | None:
+    """A folder on the disk that the store is on, or will be on once its own is made; None: on none of this machine."""
+    place = store.folder.local_root if isinstance(store, SingleFileStore) else store.local_root
+    if place is None:
+        return None
+    folder = os.fsdecode(place)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return folder
+
+
 @contextmanager
 def file_for(store: Store, key: str) -> Iterator[BinaryIO]:
     """An empty file without a name, whose bytes become an object when it was written; after an error, nothing does.
 
     It lies on the disk of a local store, else where temporary files do.
     """
-    with tempfile.TemporaryFile(dir=None if store.local_root is None else os.fsdecode(store.local_root)) as made:
+    with tempfile.TemporaryFile(dir=_folder_for(store)) as made:
         file = cast("BinaryIO", made)
         yield file
         file.flush()
