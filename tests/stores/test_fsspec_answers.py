@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from zvcore.errors import CorruptDataError, StoreError
+from zvcore.errors import ConflictError, CorruptDataError, StoreError
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
@@ -106,6 +106,36 @@ def test_a_whole_file_system_lists_what_it_has() -> None:
     assert list(store.list()) == ["top/a/1"]
     assert store.list_dir("") == (["top"], []) and store.list_dir("top/a") == ([], ["1"])
     assert list(store.child("top").list()) == ["a/1"]
+
+
+class Dated(MemoryFileSystem):
+    """Tells when an object was changed by one name, and when it was made by another."""
+
+    protocol = "zvcore-dated"
+    name = "modify"
+    change = 1
+
+    def info(self, path: str, **kwargs: Any) -> Any:
+        found = super().info(path, **kwargs)
+        if found["type"] == "file":
+            found = {"name": found["name"], "size": found["size"], "type": "file", "created": 5, self.name: self.change}
+        return found
+
+
+@pytest.mark.parametrize("name", ["modify", "modificationTime", "modified", "mtime"])
+def test_versions_of_the_same_size_are_told_apart_however_the_time_is_called(name: str) -> None:
+    files = Dated(skip_instance_cache=True)
+    files.store, files.pseudo_dirs, files.name = {}, [""], name
+    store = open_store(files, "r+")
+    store.put("x", b"first")
+    before = store.stamp("x")
+    files.pipe_file("/x", b"other")
+    files.change = 2
+    assert store.stamp("x") != before
+    with pytest.raises(ConflictError):
+        store.put_if_unchanged("x", b"third", before)
+    with pytest.raises(ConflictError):
+        store.get("x", stamp=before)
 
 
 @pytest.mark.parametrize(("start", "length"), [(0, None), (0, 1000), (0, 100), (-4, None), (90, None), (90, 20)])

@@ -36,7 +36,12 @@ __all__ = ["FsspecClient"]
 _LEADS_FURTHER = frozenset({"fo", "fs", "target_protocol"})
 _IPV6_HOST = re.compile(r"://(?:[^/]*@)?\[[^\]/]*\]")
 _E_TAGS = ("ETag", "etag", "e_tag", "md5Hash", "content_md5", "crc32c", "checksum", "sha", "sha256", "md5")
-_TIMES = ("mtime", "LastModified", "last_modified", "updated", "created", "modified")
+# By what names file systems tell when an object was changed, FTP's, HDFS's and Google Drive's among them. When it was
+# made says that only where objects are replaced, and not where they are written anew.
+_TIMES = (
+    "mtime", "LastModified", "last_modified", "updated", "modified", "modify", "modificationTime", "modifiedTime",
+    "server_modified", "created",
+)  # fmt: skip
 
 # File system -> the lock of all its users: fsspec returns the same file system to all callers in a thread that name the
 # same place.
