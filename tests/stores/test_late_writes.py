@@ -391,6 +391,15 @@ def test_the_next_writer_puts_back_what_it_writes_into(cut_array: tuple[Path, st
     array.write_encoded((0, 0), array.read_encoded((0, 0)))
 
 
+def test_a_writer_of_shards_puts_back_what_it_writes_into(cut_array: tuple[Path, str]) -> None:
+    path, _ = cut_array
+    array = zvcore.open(path, "r+")
+    with array.shard_writer() as writer:
+        writer[0] = 7
+    assert (array[0] == 7).all()
+    assert (array[1:4, :4] == 1).all()
+
+
 def test_a_new_version_that_was_not_exchanged_yet_is_left_to_its_writer(store: LocalStore) -> None:
     write(store, "a", b"old")
     path = Path(store.root, "a")

@@ -14,7 +14,7 @@ from zvcore.transfer.assignment import Assignment, check_writable
 from zvcore.transfer.batches import Steps
 from zvcore.transfer.reading import read
 from zvcore.transfer.replacing import replace_groups
-from zvcore.transfer.writing import write
+from zvcore.transfer.writing import putting_back, write
 
 if TYPE_CHECKING:
     from zvcore.boxes import Box
@@ -64,7 +64,7 @@ def write_gathered(
                 _complete(layout, box, values, missing, begin[row], end[row])
 
     if groups:
-        replace_groups(assignment, groups, Steps(work, len(positions)), complete)
+        putting_back(layout, lambda: replace_groups(assignment, groups, Steps(work, len(positions)), complete))
 
 
 def _complete(

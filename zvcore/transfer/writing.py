@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zvcore.layout import Layout
     from zvcore.transfer.batches import Positions, Rows
 
-__all__ = ["encode", "put", "write"]
+__all__ = ["encode", "put", "putting_back", "write"]
 
 T = TypeVar("T")
 
@@ -39,10 +39,10 @@ def write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: W
     check_writable(layout)
     if layout.refuse_unfit is not None:
         layout.refuse_unfit(value)
-    return _putting_back(layout, partial(_write, layout, selection, value, work))
+    return putting_back(layout, partial(_write, layout, selection, value, work))
 
 
-def _putting_back(layout: Layout, write: Callable[[], T]) -> T:
+def putting_back(layout: Layout, write: Callable[[], T]) -> T:
     """Write; if an object that is written into was cut short by a power failure, into what was there before."""
     try:
         return write()
@@ -114,4 +114,4 @@ def encode(
 def put(layout: Layout, positions: Positions, chunks: Buffers) -> None:
     """Store encoded chunks as they are, whether several lie in one object or not; absent ones are taken out."""
     check_writable(layout)
-    _putting_back(layout, partial(layout.placement.put, positions, chunks))
+    putting_back(layout, partial(layout.placement.put, positions, chunks))
