@@ -15,6 +15,7 @@ from zvcore.cached import cached_property
 from zvcore.codecs import Codec, CodecChain
 from zvcore.engine import Keys
 from zvcore.engine.paths import existing
+from zvcore.engine.steady import steadily
 from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.layout import ChunkForm, Layout, Sources, StoredObject
 from zvcore.placement import OneChunkPerObject
@@ -388,15 +389,19 @@ class ShardedLayout(ScaleLayout):
 
     def stored_chunks_in(self, stored: StoredObject) -> Positions:
         shard = self.spec.shard_number(stored.key.removeprefix(self.reader.prefix))
-        file = None if shard is None else self.reader.file(shard)
-        found = [np.zeros((0, 4), np.int64)]
-        for _, table in () if file is None else self.reader.all_tables(file):
-            ids = np.asarray(table.ids)
-            ids = ids[kernels.compressed_morton_valid(ids, self.grid)]
-            places = np.zeros((len(ids), 4), np.int64)
-            places[:, :3] = kernels.compressed_morton_inverse(ids, self.grid)
-            found.append(places)
-        return np.concatenate(found)
+
+        def read() -> Positions:
+            file = None if shard is None else self.reader.file(shard)
+            found = [np.zeros((0, 4), np.int64)]
+            for _, table in () if file is None else self.reader.all_tables(file):
+                ids = np.asarray(table.ids)
+                ids = ids[kernels.compressed_morton_valid(ids, self.grid)]
+                places = np.zeros((len(ids), 4), np.int64)
+                places[:, :3] = kernels.compressed_morton_inverse(ids, self.grid)
+                found.append(places)
+            return np.concatenate(found)
+
+        return steadily(read, stored.key)
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         shard, _ = self.spec.locate(self.ids(np.array([position], np.int64)))

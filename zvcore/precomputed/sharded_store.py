@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -235,10 +234,12 @@ class ShardedStore(Mapping[int, bytes]):
 
     def shard_ids(self, shard: int) -> U64:
         """The ids of one shard, minishard by minishard."""
-        file = self._reader.file(shard)
-        if file is None:
-            return np.empty(0, np.uint64)
-        return self._reader.ids(file, self.threads)
+
+        def read() -> U64:
+            file = self._reader.file(shard)
+            return np.empty(0, np.uint64) if file is None else self._reader.ids(file, self.threads)
+
+        return steadily(read, self.store.root)
 
     def first_ids(self, count: int) -> U64:
         """Some ids, those of the first shard that has any."""
@@ -268,7 +269,7 @@ class ShardedStore(Mapping[int, bytes]):
     def id_batches(self) -> Iterator[U64]:
         """All ids in the order in which they are stored, so many at a time that their values fit into memory."""
         for shard in self._reader.shards():
-            ids = steadily(partial(self.shard_ids, shard), self.store.root)
+            ids = self.shard_ids(shard)
             sizes = self._reader.locate(ids).length
             assert sizes is not None
             for first, last in pieces_of(np.where(sizes == ABSENT, 0, sizes), _BATCH_BYTES):
