@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import zvcore.zvf as zvf
 from tests.examples import examples, some
+from zvcore import transfer
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -349,3 +350,20 @@ def test_the_front_door_knows_these_stores(store: Path, tmp_path: Path) -> None:
 
     assert isinstance(zvcore.open(store), zvf.Store) and isinstance(zvcore.open(store, format="zvf"), zvf.Store)
     assert zvf.detect(open_store(store)) and not zvf.detect(open_store(tmp_path))
+
+
+def test_no_more_threads_decode_than_are_asked_for(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int | None] = []
+
+    def noting(layout: object, positions: np.ndarray, threads: int | None = None) -> object:
+        if positions.shape[1] == 3:  # the others are of the index of objects
+            asked.append(threads)
+        return decoded(layout, positions, threads)
+
+    level = zvf.open(store).level(0)
+    decoded = transfer.read_decoded
+    monkeypatch.setattr(transfer, "read_decoded", noting)
+    level.read(attributes=["colour"], threads=1)
+    level.read_bbox([0, 0, 0], [20, 20, 20], threads=1)
+    level.read_objects([0, 3], threads=1)
+    assert asked and set(asked) == {1}

@@ -42,14 +42,12 @@ def unfinished_within(
         return  # the store cannot be listed
 
 
-def unfinished_conversions(
-    path: Path, store: Store, only: str | None, storage_options: Mapping[str, Any] | None = None
-) -> dict[str, UnfinishedConversion]:
+def unfinished_conversions(path: Path, store: Store, only: str | None) -> dict[str, UnfinishedConversion]:
     """The unfinished conversions that a place is the destination of, lies in, or holds, by their destinations.
 
     `store` and `only` as `zvcore.care.verbs.find` finds them: the place may be a file in a data set.
     """
-    found = [unfinished_around(place_of(path, store), storage_options), *unfinished_within(store, only)]
+    found = [unfinished_around(place_of(path, store)), *unfinished_within(store, only)]
     return {one.place: one for one in found if one is not None}
 
 

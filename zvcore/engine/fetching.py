@@ -86,15 +86,9 @@ def _chunks(store: Store, sources: Sources, chains: Sequence[CodecChain] | Codec
     return Chunks(Prepared(None, chains or (CodecChain(),), store.local_root), None, sources)
 
 
-def encode_many(
-    items: Sequence[Any],
-    chain: CodecChain,
-    *,
-    threads: int | None = None,
-    progress: Callable[[int, int], Any] | None = None,
-) -> Buffers:
+def encode_many(items: Sequence[Any], chain: CodecChain, *, threads: int | None = None) -> Buffers:
     """The encoded form of each of these byte strings."""
-    return _encode_many(items, chain, Work(thread_count(threads), progress))
+    return _encode_many(items, chain, Work(thread_count(threads)))
 
 
 def reachable(store: Store, sources: Sources, count: int) -> Sources:

@@ -11,9 +11,12 @@ if TYPE_CHECKING:
 
 __all__ = ["contrast", "grey", "label_colours"]
 
+# How many percent of the values are left out at each end.
+_CUT = 0.5
 
-def contrast(values: npt.NDArray[Any], cut: float = 0.5) -> tuple[float, float]:
-    """(black, white): the values below and above which `cut` percent of these lie; those that are no numbers aside."""
+
+def contrast(values: npt.NDArray[Any]) -> tuple[float, float]:
+    """(black, white): the values below and above which few of these lie; those that are no numbers aside."""
     numbers = _real(values)
     if numbers.dtype.kind == "f":
         numbers = numbers[np.isfinite(numbers)]
@@ -25,7 +28,7 @@ def contrast(values: npt.NDArray[Any], cut: float = 0.5) -> tuple[float, float]:
     if flat.dtype.kind == "f":
         # Differences of float16 may be too large for float16.
         flat = flat.astype(np.float64)
-    low, high = (float(value) for value in np.percentile(flat, (cut, 100 - cut)))
+    low, high = (float(value) for value in np.percentile(flat, (_CUT, 100 - _CUT)))
     if high <= low:
         # Few values differ from the rest: show those.
         low, high = float(flat.min()), float(flat.max())

@@ -18,7 +18,7 @@ _SUB = 1
 _LARGEST_SIDE = 1 << 16
 
 
-def png_bytes(pixels: npt.NDArray[Any], level: int = 6) -> bytes:
+def png_bytes(pixels: npt.NDArray[Any]) -> bytes:
     """A picture of uint8[height, width] in grey or uint8[height, width, 3] in red, green and blue."""
     if pixels.dtype != np.uint8 or pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] != 3):
         raise ValueError(
@@ -36,7 +36,7 @@ def png_bytes(pixels: npt.NDArray[Any], level: int = 6) -> bytes:
     np.subtract(values[:, 1:], values[:, :-1], out=differences[:, 1:])
     header = struct.pack(">IIBBBBB", width, height, 8, 0 if pixels.ndim == 2 else 2, 0, 0, 0)
     return b"".join(
-        [_SIGNATURE, _part(b"IHDR", header), _part(b"IDAT", zlib.compress(rows.tobytes(), level)), _part(b"IEND", b"")]
+        [_SIGNATURE, _part(b"IHDR", header), _part(b"IDAT", zlib.compress(rows.tobytes())), _part(b"IEND", b"")]
     )
 
 

@@ -55,11 +55,6 @@ class ExternalSort:
             os.close(self._fd)
             self._fd = -1
 
-    @property
-    def spilled(self) -> int:
-        """How many runs have gone to disk."""
-        return len(self._runs)
-
     def add(self, entries: Entries) -> None:
         if not len(entries):
             return

@@ -116,17 +116,16 @@ def write_set(
     return count
 
 
-def write_into_shards(
-    store: Store, spec: ShardingSpec, items: Iterable[Item], threads: int | None = None, memory: int = _DEFAULT_MEMORY
-) -> int:
+def write_into_shards(store: Store, spec: ShardingSpec, items: Iterable[Item]) -> int:
     """Write the shards that these values belong to, which may be some of many; how many values there were.
 
-    Shards of the same names are replaced. What exceeds `memory` is sorted through a file, as in `write_sharded`.
+    Shards of the same names are replaced. What exceeds the memory for it is sorted through a file, as in
+    `write_sharded`.
     """
     reader = ShardReader(store, spec)
-    with ExternalSort(memory, store.root if isinstance(store, LocalStore) else None) as sort:
-        count = _sorted(sort, encoded_entries(items, spec, reader.data_chain, {}, threads))
-        write_shards(store, reader, sort.merged(), threads)
+    with ExternalSort(_DEFAULT_MEMORY, store.root if isinstance(store, LocalStore) else None) as sort:
+        count = _sorted(sort, encoded_entries(items, spec, reader.data_chain, {}, None))
+        write_shards(store, reader, sort.merged(), None)
     return count
 
 

@@ -11,8 +11,6 @@ from zvcore.zarr3.metadata import DOCUMENT, read_document
 from zvcore.zarr3.telling import Told, as_told, change_above, change_told
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from zvcore.stores import Store
 
 __all__ = ["consolidate", "tell_all"]
@@ -34,7 +32,7 @@ def consolidate(store: Store) -> None:
     documents.change(store, DOCUMENT, changed)
 
 
-def tell_all(store: Store, through: Sequence[Store] = ()) -> None:
+def tell_all(store: Store) -> None:
     """Let the group at the root of the store, if it tells of its members, and the groups above that do, say what all
     documents in it say now: where whole folders have come, changed or gone.
 
@@ -51,7 +49,7 @@ def tell_all(store: Store, through: Sequence[Store] = ()) -> None:
         below = {f"{path}/{name}": one for name, one in _members(store).items()}
         return dict(sorted({**rest, path: as_told(own), **below}.items()))
 
-    change_above(store, through, change)
+    change_above(store, (), change)
 
 
 def _members(store: Store) -> dict[str, dict[str, Any]]:

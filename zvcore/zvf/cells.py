@@ -94,7 +94,7 @@ class CellGrid(ABC):
     def ndim(self) -> int: ...
 
     @abstractmethod
-    def read(self, coords: Ints) -> Cells:
+    def read(self, coords: Ints, threads: int | None = None) -> Cells:
         """The cells of these chunks, int64[n, ndim]. Chunks outside the grid are absent."""
 
     @abstractmethod
@@ -140,12 +140,12 @@ class GridCells(CellGrid):
             raise MetadataError("chunk_grid_origin is not one number per axis", key=self.node.key, found=str(given))
         return np.array(given, np.int64)
 
-    def read(self, coords: Ints) -> Cells:
+    def read(self, coords: Ints, threads: int | None = None) -> Cells:
         positions = coords - self.origin
         # Coordinates come from stored bytes: a difference may have wrapped, but then it is outside all the same.
         inside = ((coords >= self.origin) & (positions >= 0) & (positions < np.array(self.node.shape, np.int64))).all(1)
         chosen = positions if inside.all() else positions[inside]
-        buffers = transfer.read_decoded(self.node.layout, chosen)
+        buffers = transfer.read_decoded(self.node.layout, chosen, threads)
         pool, begins = buffers.joined()
         sizes, absent = np.diff(begins), buffers.sizes == ABSENT
         del buffers  # there are as many bytes in the pool
@@ -222,7 +222,7 @@ class SubArrayCells(CellGrid):
                 found[coords] = (shard, offset, length)
         return found
 
-    def read(self, coords: Ints) -> Cells:
+    def read(self, coords: Ints, threads: int | None = None) -> Cells:
         parts: list[npt.NDArray[np.uint8] | None] = []
         shards: dict[str, npt.NDArray[np.uint8]] = {}
         for chunk in map(tuple, coords.tolist()):

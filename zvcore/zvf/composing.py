@@ -79,7 +79,6 @@ def root_document(
     bounds: tuple[Sequence[float], Sequence[float]],
     geometry: str,
     bin_shape: Sequence[float] | None,
-    levels: Sequence[int] = (0,),
     axes: Sequence[Mapping[str, str]] | None = None,
     attrs: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -109,7 +108,7 @@ def root_document(
                 "version": "0.4",
                 "name": "default",
                 "axes": declared,
-                "datasets": [dataset(level, [1.0] * ndim, half) for level in levels],
+                "datasets": [dataset(0, [1.0] * ndim, half)],
                 "metadata": {"format": "zarr_vectors"},
             }
         ],
@@ -120,7 +119,7 @@ def root_document(
             "attributes": {
                 "scene": {"coordinateSystems": [{"name": "world", "axes": declared}], "coordinateTransformations": []}
             },
-            "nodes": [{"type": "zv:level", "name": str(level)} for level in levels],
+            "nodes": [{"type": "zv:level", "name": "0"}],
         },
     }
     return group_document(attributes)

@@ -123,7 +123,7 @@ def gather(
     fragments = np.ascontiguousarray(fragments)
     # Both ways to the store at once, where they are long.
     (grid, vertices), (index, indices) = level.store.each(
-        lambda name: _cells(level, name, chunks), ("vertices", "fragments")
+        lambda name: _cells(level, name, chunks, threads), ("vertices", "fragments")
     )
     columns, broken = _indices(index, chunks, indices)
     form = AttributeForm.of_vertices(grid.node, level.ndim)
@@ -147,24 +147,26 @@ def gather(
                                key=index.path, chunk=chunk, expected=f"less than {rows[k]}")  # fmt: skip
     positions = _taken(wanted, vertices, form, threads)
     found = {}
-    for name, (grid, other, cells) in _attributes(level, attributes, chunks).items():
+    for name, (grid, other, cells) in _attributes(level, attributes, chunks, threads).items():
         _check_aligned(grid, other, chunks, cells, rows)
         found[name] = other.values(_taken(wanted, cells, other, threads))
     return Pieces(positions, wanted.sums, found)
 
 
-def _cells(level: Level, name: str, chunks: Ints) -> tuple[CellGrid, Cells]:
+def _cells(level: Level, name: str, chunks: Ints, threads: int | None = None) -> tuple[CellGrid, Cells]:
     """One per-chunk array of a level as it is now, and its cells of these chunks."""
     grid: CellGrid = getattr(level, name)
-    return grid, grid.read(chunks)
+    return grid, grid.read(chunks, threads)
 
 
-def _attributes(level: Level, names: Sequence[str], chunks: Ints) -> dict[str, tuple[CellGrid, AttributeForm, Cells]]:
+def _attributes(
+    level: Level, names: Sequence[str], chunks: Ints, threads: int | None
+) -> dict[str, tuple[CellGrid, AttributeForm, Cells]]:
     """The values of these chunks' vertices, and how they are to be read."""
 
     def read(name: str) -> tuple[CellGrid, AttributeForm, Cells]:
         grid, form = level.attribute_cells(name)
-        return grid, form, grid.read(chunks)
+        return grid, form, grid.read(chunks, threads)
 
     return dict(zip(names, level.store.each(read, names), strict=True))
 
@@ -321,16 +323,16 @@ def _all_vertices(level: Level, attributes: Sequence[str], chunks: Ints | None, 
         _warn_of_missing(level.vertices, stored)
     if level.metadata.get("fragments_tile") is True:
         # The fragments are the rows in order: there is nothing to look up.
-        grid, cells = _cells(level, "vertices", stored)
+        grid, cells = _cells(level, "vertices", stored, threads)
         form = AttributeForm.of_vertices(grid.node, level.ndim)
         rows = _row_counts(grid, form, stored, cells)
         positions = _joined(cells, form)
         found = {}
-        for name, (grid, other, values) in _attributes(level, attributes, stored).items():
+        for name, (grid, other, values) in _attributes(level, attributes, stored, threads).items():
             _check_aligned(grid, other, stored, values, rows)
             found[name] = other.values(_joined(values, other))
         return Vectors(positions, np.array([0, len(positions)], np.int64), None, found)
-    index, cells = _cells(level, "fragments", stored)
+    index, cells = _cells(level, "fragments", stored, threads)
     columns, broken = _indices(index, stored, cells)
     for error in broken.values():
         raise error
