@@ -51,6 +51,17 @@ def test_ids(tmp_path: Path, replaced: list[str], minishard_bits: int) -> None:
     assert sorted(kv.shard_ids(1).tolist()) == [id for id in range(4096) if id >> minishard_bits & 3 == 1]
 
 
+def test_what_is_told_of_a_shard(tmp_path: Path, replaced: list[str]) -> None:
+    spec = ShardingSpec(0, "identity", 6, 1)
+    zvcore.create(
+        tmp_path, format="precomputed", shape=(16, 16, 16), chunks=(2, 2, 2), dtype="u1", sharding=spec, data=7
+    )
+    for ask in (zvcore.inspect, zvcore.verify, zvcore.compact):
+        replaced.clear()
+        ask(tmp_path / "1_1_1" / "0.shard")
+    assert zvcore.verify(tmp_path).ok
+
+
 def test_chunks_that_are_stored(tmp_path: Path, replaced: list[str]) -> None:
     spec = ShardingSpec(0, "identity", 6, 1)
     array = zvcore.create(

@@ -74,7 +74,7 @@ class Shards(Part):
 
         def compacted(shard: int) -> Report:
             part = report.part()
-            compact_shard(self.reader, self.judge.alone(), shard, part)
+            compact_shard(self.reader, self.judge, shard, part)
             return part
 
         shards = self.reader.shards() if numbers is None else numbers

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from zvcore.care.together import look_together
-from zvcore.engine.steady import steadily
 from zvcore.errors import ConflictError
 from zvcore.precomputed.entries import Entries
 from zvcore.precomputed.external_sort import pieces_of
@@ -66,11 +65,8 @@ def examinations(
     reader: ShardReader, judge: Judge, fast: bool = False, shards: Sequence[int] | None = None
 ) -> Iterator[Examination]:
     """Each shard file in turn, or those that are named."""
-
-    def examined(shard: int) -> Examination:
-        return steadily(lambda: examine(reader, shard, judge.alone(), fast=fast), reader.key(shard))
-
-    yield from look_together(reader.store, reader.shards() if shards is None else shards, examined, BATCH_BYTES)
+    look = partial(examine, reader, judge=judge, fast=fast)
+    yield from look_together(reader.store, reader.shards() if shards is None else shards, look, BATCH_BYTES)
 
 
 def repair_shards(
@@ -220,7 +216,7 @@ def compact_shard(reader: ShardReader, judge: Judge, shard: int, report: Report)
     store, key = reader.store, reader.key(shard)
     report.count("shards")
     with store.edit(key) as edit:
-        found = steadily(partial(examine, reader, shard, judge, fast=True), key)
+        found = examine(reader, shard, judge, fast=True)
         report.tell(*found.report.problems)
         file = found.file
         if file is None or not found.report.ok or file.key != file.data_key or not dead_bytes(found):

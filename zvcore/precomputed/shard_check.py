@@ -12,6 +12,7 @@ from zvcore.care.checking import first_bad
 from zvcore.care.intervals import byte_map, overlaps
 from zvcore.care.refusals import refusal
 from zvcore.engine import Keys, fetch_sound
+from zvcore.engine.steady import steadily
 from zvcore.errors import ConflictError, OutOfMemoryError, ZvcoreError
 from zvcore.layout import Sources
 from zvcore.precomputed.external_sort import pieces_of
@@ -151,6 +152,10 @@ class Examination:
 
 def examine(reader: ShardReader, shard: int, judge: Judge, *, fast: bool = False) -> Examination:
     """Check everything in a shard file, or with `fast` everything except the values."""
+    return steadily(lambda: _examined(reader, shard, judge.alone(), fast), reader.key(shard))
+
+
+def _examined(reader: ShardReader, shard: int, judge: Judge, fast: bool) -> Examination:
     key = reader.key(shard)
     report = Report()
     report.count("files")
