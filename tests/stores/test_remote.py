@@ -512,8 +512,8 @@ def test_chunks_here_and_there(s3: S3, url: str, kind: str) -> None:
 def test_many_ranges_at_once_are_of_one_version(
     s3: S3, url: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:
-    monkeypatch.setattr("zvcore.stores.remote._SETTLED_AFTER", -1.0)
-    monkeypatch.setattr("zvcore.stores.remote._NEAR", 60.0)
+    monkeypatch.setattr("zvcore.stores.one_place._SETTLED_AFTER", -1.0)
+    monkeypatch.setattr("zvcore.stores.one_place._NEAR", 60.0)
     store = open_store(url, "w", s3.options)
     assert store._client._signs  # type: ignore[attr-defined]
     store._client._signs = own  # type: ignore[attr-defined]

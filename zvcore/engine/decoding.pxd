@@ -11,8 +11,8 @@ from zvcore.engine.selection cimport Selection
 from zvcore.engine.slots cimport Slot
 
 
-# The largest stored form of a chunk that is believed. No encoder makes data many times larger. A chunk may claim to be of
-# any size: what is more than any object has is no limit, and does not begin at nothing again.
+# The largest stored form of a chunk that is believed. No encoder makes data many times larger. A chunk may claim to be
+# of any size: what is more than any object has is no limit, and does not begin at nothing again.
 cdef inline uint64_t stored_limit(uint64_t decoded) noexcept nogil:
     return 8 * decoded + (16 << 20) if decoded < <uint64_t> 1 << 59 else <uint64_t> 1 << 62
 

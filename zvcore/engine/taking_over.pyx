@@ -83,7 +83,8 @@ def take_over_chunks(Chunks source not None, Chunks target not None, Sink sink n
 
     `fits` is how many bytes each of them has, or a function that is given the bytes of each and says whether they are
     such that the target can have them. UnlikeChunkError if one is not. `decoded` is how many bytes of values a chunk
-    has, None where no one knows: nobody decodes what is taken over, and yet nothing is read that no decoder would believe.
+    has, None where no one knows: nobody decodes what is taken over, and yet nothing is read that no decoder would
+    believe.
     """
     cdef TakingOver task = TakingOver.__new__(TakingOver)
     cdef Failure failure
