@@ -70,3 +70,15 @@ def test_what_others_have_there_stays(tmp_path: Path, format: str) -> None:
     assert zvcore.open(tmp_path / "a" / "c")[0, 0] == 5
     for name in ("letter.txt", "c.tif", "10.tif", "d/1"):
         assert (tmp_path / "a" / name).read_bytes() == b"theirs"
+
+
+@pytest.mark.parametrize("format", ["zarr3", "zarr2"])
+def test_a_group_that_has_the_name_of_a_chunk_stays(tmp_path: Path, format: str) -> None:
+    """So do those that another format describes."""
+    name = {"zarr3": "c", "zarr2": "0"}[format]
+    for kind, below in ((format, name), ("n5", f"{name}/1")):
+        root = tmp_path / kind / "a"
+        zvcore.create(root / below / "0", format=kind, **USUAL)[...] = 5
+        options: dict[str, Any] = {} if format == "zarr3" else {"dimension_separator": "/"}
+        zvcore.create(root, format=format, overwrite=True, **USUAL, **options)
+        assert (zvcore.open(root / below / "0", format=kind)[...] == 5).all()

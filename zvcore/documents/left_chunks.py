@@ -12,12 +12,15 @@ if TYPE_CHECKING:
 
 __all__ = ["remove_left_chunks"]
 
+_NUMBERS = re.compile(r"(/\d+)+")
 
-def remove_left_chunks(store: Store, prefix: str, separator: str, document: str) -> None:
+
+def remove_left_chunks(store: Store, prefix: str, separator: str) -> None:
     """Remove what would be chunks of a new array at the root of a store: they would be its values.
 
-    prefix     what the keys of chunks begin with, before the numbers
-    document   what a member of a group has in its folder, which is none of chunks
+    Folders in which anything else lies (a document, and so another array or group) stay as they are.
+
+    prefix  what the keys of chunks begin with, before the numbers
     """
     try:
         folders, objects = store.list_dir()
@@ -26,6 +29,6 @@ def remove_left_chunks(store: Store, prefix: str, separator: str, document: str)
     first = re.escape(prefix.rstrip("/.")) or r"\d+"
     if separator == "/":
         for name in folders:
-            if re.fullmatch(first, name) and not store.exists(f"{name}/{document}"):
+            if re.fullmatch(first, name) and all(_NUMBERS.fullmatch(key, len(name)) for key in store.list(name)):
                 store.delete_prefix(name)
     store.delete_all(name for name in objects if re.fullmatch(rf"{first}(\.\d+)*", name))

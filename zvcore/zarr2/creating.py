@@ -119,7 +119,7 @@ def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), sepa
     """Refuse to write over what is there, or remove it."""
     if not any(store.exists(mark) for mark in (DOCUMENT, GROUP)):
         if overwrite and separator:
-            remove_left_chunks(store, "", separator, DOCUMENT)
+            remove_left_chunks(store, "", separator)
         return
     if not overwrite:
         raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)

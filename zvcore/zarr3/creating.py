@@ -123,7 +123,7 @@ def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), arra
         store.delete_prefix("")
         forget_below(store, through)
     elif overwrite and array is not None:
-        remove_left_chunks(store, array.key_prefix or "", array.separator, DOCUMENT)
+        remove_left_chunks(store, array.key_prefix or "", array.separator)
 
 
 def begin_node(
