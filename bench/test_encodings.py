@@ -38,6 +38,7 @@ ENCODINGS = {
     "compressed_segmentation": ("labels64", True),
     "compresso": ("labels64", False),
     "crackle": ("labels64", False),
+    "fpzip": ("floats", False),
 }
 
 
@@ -51,6 +52,8 @@ def folder() -> Path:
 @cache
 def values(kind: str) -> Any:
     """In the order of the files, x fastest."""
+    if kind == "floats":
+        return values("microscopy").astype("f4", order="F")
     return np.asfortranarray(volume(kind, (SIDE,) * 3).transpose(2, 1, 0)[..., None])
 
 

@@ -15,7 +15,7 @@ import pytest
 
 import zvcore
 from tests.processes import PATIENCE
-from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError
+from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError
 from zvcore.precomputed import Volume, decoding_helper, encodings, guarded
 from zvcore.precomputed.encodings import get_encoding
 
@@ -180,6 +180,46 @@ def test_each_of_several_threads_has_a_helper() -> None:
         thread.join()
     assert len(found) == 80 and len(set(found)) == 1
     assert len(guarded._helpers._idle) <= 4 + 1
+
+
+@pytest.mark.parametrize("encoding", ["compresso", "fpzip"])
+def test_chunks_are_encoded_side_by_side(encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of libraries that keep Python's lock: each thread has a helper, and waits for it without the lock."""
+    helpers = guarded._Helpers()
+    monkeypatch.setattr(guarded, "_helpers", helpers)
+    both, met = threading.Barrier(2, timeout=PATIENCE), threading.Event()
+    ask = guarded._Helper.ask
+
+    def together(self: Any, *request: Any) -> Any:
+        if not met.is_set():
+            both.wait()
+            met.set()
+        return ask(self, *request)
+
+    monkeypatch.setattr(guarded._Helper, "ask", together)
+    dtype = "f4" if encoding == "fpzip" else "u8"
+    a = create(tmp_path, encoding, dtype, codec="raw")
+    given = values(a.shape, dtype)
+    a.write(..., given, threads=2)
+    assert len(helpers._idle) == 2
+    monkeypatch.setattr(guarded._Helper, "ask", ask)
+    np.testing.assert_array_equal(a[...], given)
+    helpers.close()
+
+
+def test_what_an_encoder_refuses_is_an_error_with_its_words() -> None:
+    with pytest.raises(ValueError, match="the encoder of compresso refuses the values: "):
+        guarded.encode_guarded("compresso", np.zeros((2, 2, 2, 1), "f4", order="F"), {})
+    assert guarded.encode_guarded("compresso", np.zeros((2, 2, 2, 1), "u4", order="F"), {})[:4] == b"cpso"
+
+
+def test_an_encoder_that_dies_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    script = tmp_path / "ending.py"
+    script.write_text("raise SystemExit")
+    monkeypatch.setattr(guarded, "_SCRIPT", script)
+    monkeypatch.setattr(guarded, "_helpers", guarded._Helpers())
+    with pytest.raises(UnsupportedError, match="the encoder of fpzip did not survive the values: it ended"):
+        guarded.encode_guarded("fpzip", np.zeros((2, 2, 2, 1), "f4", order="F"), {})
 
 
 def test_a_fork_does_not_take_the_helpers_of_its_parent() -> None:

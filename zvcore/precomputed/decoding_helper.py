@@ -1,4 +1,5 @@
-"""What runs in a helper process: decoders that may end the process they run in, when their data are damaged.
+"""What runs in a helper process: decoders that may end the process they run in, when their data are damaged, and
+encoders that let no other thread of their process work meanwhile.
 
 It is started as a file, with the importing process's `sys.path` as its argument, and imports nothing of zvcore.
 Requests come on stdin, answers go to stdout: see `guarded.py`, which is the other end.
@@ -15,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
-# A request: the lengths of its head (JSON: decoder, shape, dtype) and of the data; an answer: a status and a length.
+# A request: the lengths of its head (JSON) and of the data; an answer: a status and a length.
 REQUEST = struct.Struct("<IQ")
 ANSWER = struct.Struct("<BQ")
 DONE, WRONG, MISSING = 0, 1, 2
-# Besides what the result takes, decoders may have as much memory as this.
+# Besides what the values take so many times, they may have as much memory as this.
 _ROOM = 1 << 30
 _TIMES = 16
 
@@ -60,14 +61,41 @@ _DECODERS: dict[str, Callable[[bytes], Any]] = {
 }  # fmt: skip
 
 
-def _decoded(head: dict[str, Any], data: bytes) -> tuple[int, bytes]:
+def _to_compresso(values: Any) -> bytes:
+    import compresso
+
+    return bytes(compresso.compress(values[..., 0]))
+
+
+def _to_fpzip(values: Any, precision: int = 0) -> bytes:
+    import fpzip
+
+    return bytes(fpzip.compress(values, order="F", precision=precision))
+
+
+def _to_kempressed(values: Any) -> bytes:
+    import numpy as np
+
+    # In two roundings, as others do it.
+    return _to_fpzip(np.asfortranarray(2.0 + np.swapaxes(values, 2, 3)))
+
+
+_ENCODERS: dict[str, Callable[..., bytes]] = {
+    "compresso": _to_compresso, "fpzip": _to_fpzip, "kempressed": _to_kempressed,
+}  # fmt: skip
+
+
+def _answered(head: dict[str, Any], data: bytes) -> tuple[int, bytes]:
     import numpy as np
 
     shape, dtype = tuple(head["shape"]), np.dtype(head["dtype"])
-    decode = _DECODERS[head["decoder"]]
     try:
         _limit_memory(_TIMES * dtype.itemsize * int(np.prod(shape)) + len(data))
-        found = np.asarray(decode(data))
+        if "encoder" in head:
+            values = np.frombuffer(data, dtype).reshape(shape, order="F")
+            # A copy, as libraries take only what they could change.
+            return DONE, _ENCODERS[head["encoder"]](values.copy("F"), **head["parameters"])
+        found = np.asarray(_DECODERS[head["decoder"]](data))
         if found.dtype != dtype or found.size != int(np.prod(shape)):
             return WRONG, f"a chunk of {found.dtype} {found.shape} in place of {dtype} {shape}".encode()
         # Axes of length 1 may be missing at the end.
@@ -117,7 +145,7 @@ def main() -> None:
     sys.stdout = sys.stderr
     while True:
         head, size = REQUEST.unpack(_read(requests, REQUEST.size))
-        status, data = _decoded(json.loads(_read(requests, head)), _read(requests, size))
+        status, data = _answered(json.loads(_read(requests, head)), _read(requests, size))
         answers.write(ANSWER.pack(status, len(data)))
         answers.write(data)
         answers.flush()

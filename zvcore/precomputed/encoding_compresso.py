@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
-import compresso
+import compresso  # noqa: F401 - not here to be encoded with, but so that a missing library is told at once
 
 from zvcore.precomputed.encodings import wrong_data
+from zvcore.precomputed.guarded import encode_guarded
 from zvcore.precomputed.guarded_encoding import GuardedChunk, GuardedLabels
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class CompressoChunk(GuardedChunk):
         return (b"cpso", self._type.itemsize, *self.shape[:3]), (mark, width, *sizes)
 
     def _encode(self, data: memoryview) -> bytes:
-        return bytes(compresso.compress(self._voxels(data)[..., 0]))
+        return encode_guarded(self.name, self._voxels(data), {})
 
 
 class Compresso(GuardedLabels):

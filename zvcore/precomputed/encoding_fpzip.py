@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-import fpzip
+import fpzip  # noqa: F401 - not here to be encoded with, but so that a missing library is told at once
 import numpy as np
 
 from zvcore.codecs import param
 from zvcore.errors import MetadataError
 from zvcore.precomputed.encodings import wrong_data
+from zvcore.precomputed.guarded import encode_guarded
 from zvcore.precomputed.guarded_encoding import GuardedChunk, GuardedEncoding
 
 if TYPE_CHECKING:
@@ -26,15 +27,14 @@ class FpzipChunk(GuardedChunk):
     precision: int = param(0, low=0, high=64)
 
     def _encode(self, data: memoryview) -> bytes:
-        return bytes(fpzip.compress(self._voxels(data), order="F", precision=self.precision))
+        return encode_guarded(self.name, self._voxels(data), {"precision": self.precision})
 
 
 class KempressedChunk(GuardedChunk):
     name = "kempressed"
 
     def _encode(self, data: memoryview) -> bytes:
-        # In two roundings, as others do it.
-        return bytes(fpzip.compress(np.asfortranarray(2.0 + np.swapaxes(self._voxels(data), 2, 3)), order="F"))
+        return encode_guarded(self.name, self._voxels(data), {})
 
 
 class Fpzip(GuardedEncoding):

@@ -1,6 +1,7 @@
-"""Decoders that may end their process run in another one: damaged chunks of compresso, crackle and fpzip do that.
+"""Decoders that may end their process run in another one: damaged chunks of compresso, crackle and fpzip do that. So do
+encoders that keep Python's lock, as those of compresso and fpzip do: there threads would work one after the other.
 
-Each thread that decodes has a helper, which stays for the next chunk; one that dies was given damaged data, and the
+Each thread that has a chunk has a helper, which stays for the next chunk; one that dies was given damaged data, and the
 next chunk gets another.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import select
 import subprocess
@@ -15,22 +17,36 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.precomputed.decoding_helper import ANSWER, DONE, MISSING, REQUEST
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
+    import numpy.typing as npt
 
-__all__ = ["decode_guarded"]
+__all__ = ["decode_guarded", "encode_guarded"]
 
 _SCRIPT = Path(__file__).with_name("decoding_helper.py")
-# Seconds that a decoder may take: some, and one for so many bytes of the result.
+# Seconds that a chunk may take: some, and one for so many of its bytes.
 _PATIENCE = 60.0
 _SLOWEST = 1_000_000
+# So much of a chunk goes over before the other side has to be awake: what Linux lets every user ask for.
+_PIPE_BYTES = 1 << 20
+
+
+def _widen(pipe: IO[bytes] | None) -> None:
+    """Have more room in a pipe. Whoever may not have that goes with less."""
+    try:
+        import fcntl
+
+        if pipe is not None:
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    except (ImportError, AttributeError, OSError):
+        pass
 
 
 class _HelperDied(Exception):
@@ -38,16 +54,18 @@ class _HelperDied(Exception):
 
 
 class _Helper:
-    """A process that decodes one chunk after the other."""
+    """A process that decodes or encodes one chunk after the other."""
 
     def __init__(self) -> None:
         if not sys.executable:
-            raise UnsupportedError("this encoding is decoded in a helper process, and there is no Python to start")
+            raise UnsupportedError("this encoding needs a helper process, and there is no Python to start")
         self.owner = os.getpid()
         self.process = subprocess.Popen(
             [sys.executable, "-I", os.fspath(_SCRIPT), json.dumps(sys.path)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
         )  # fmt: skip
+        for file in (self.process.stdin, self.process.stdout):
+            _widen(file)
 
     def ask(self, head: dict[str, Any], data: Any, patience: float) -> tuple[int, bytes]:
         """(status, answer) for a request."""
@@ -97,7 +115,7 @@ class _Helper:
 
 
 class _Helpers:
-    """The helpers that wait for a chunk: as many as threads have decoded at once."""
+    """The helpers that wait for a chunk: as many as threads have had chunks at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -140,18 +158,39 @@ _helpers = _Helpers()
 def decode_guarded(decoder: str, data: Any, shape: Sequence[int], dtype: np.dtype[Any]) -> bytes:
     """The raw bytes of a chunk, decoded in a helper; CorruptDataError also where it ends the helper."""
     head = {"decoder": decoder, "shape": list(shape), "dtype": dtype.newbyteorder("=").str}
-    size = dtype.itemsize
-    for extent in shape:
-        size *= extent
     try:
-        status, answer = _helpers.ask(head, data, _PATIENCE + (size + len(data)) / _SLOWEST)
+        status, answer = _helpers.ask(head, data, _patience(data, shape, dtype))
     except _HelperDied as error:
         raise CorruptDataError(
             f"the decoder of {decoder} did not survive the chunk: {error}", length=len(data)
         ) from None
     if status == DONE:
         return answer
+    text = _told(decoder, status, answer)
+    raise CorruptDataError(f"the decoder of {decoder} refuses the chunk: {text}", length=len(data))
+
+
+def encode_guarded(encoder: str, values: npt.NDArray[Any], parameters: Mapping[str, Any]) -> bytes:
+    """The encoded form of a chunk in Fortran order, made in a helper, so that threads need not take turns."""
+    head = {"encoder": encoder, "shape": values.shape, "dtype": values.dtype.str, "parameters": dict(parameters)}
+    data = memoryview(values.reshape(-1, order="F")).cast("B")
+    try:
+        status, answer = _helpers.ask(head, data, _patience(data, values.shape, values.dtype))
+    except _HelperDied as error:
+        raise UnsupportedError(f"the encoder of {encoder} did not survive the values: {error}") from None
+    if status == DONE:
+        return answer
+    text = _told(encoder, status, answer)
+    raise ValueError(f"the encoder of {encoder} refuses the values: {text}")
+
+
+def _patience(data: Any, shape: Sequence[int], dtype: np.dtype[Any]) -> float:
+    return _PATIENCE + (dtype.itemsize * math.prod(shape) + len(data)) / _SLOWEST
+
+
+def _told(library: str, status: int, answer: bytes) -> str:
+    """What a helper says that has no result."""
     text = answer.decode("utf-8", "replace")
     if status == MISSING:
-        raise UnsupportedError(f"the library of {decoder} is missing: {text}")
-    raise CorruptDataError(f"the decoder of {decoder} refuses the chunk: {text}", length=len(data))
+        raise UnsupportedError(f"the library of {library} is missing: {text}")
+    return text
