@@ -1,0 +1,166 @@
+"""What comes before the first chunk: arrays and groups of Zarr v3 opened, made and listed, and single items.
+
+    pytest bench/test_opening.py --benchmark-enable      times
+    python -m bench.test_opening [word]                  ratios, the competitors taking turns
+
+Everybody opens anew each time, as a worker does that is given a path: no tool may know the array from before.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import shutil
+import tempfile
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+
+import zvcore
+from bench.contest import Contest, entrants, run_alone
+from bench.data import volume
+from bench.scale import pick
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIDE, CHUNK = 64, 32
+MEMBERS = pick(200, 20)
+Calls = dict[str, "Callable[[], Any]"]
+_numbers = itertools.count()
+
+
+@cache
+def folder() -> Path:
+    path = Path(tempfile.mkdtemp(prefix="zvcore-bench-"))
+    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return path
+
+
+@cache
+def stored(name: str) -> Path:
+    """Written by zarr-python."""
+    path = folder() / name
+    array = zarr.create_array(path, shape=(SIDE,) * 3, chunks=(CHUNK,) * 3, dtype="u1")
+    array[...] = np.ascontiguousarray(volume("em", (SIDE,) * 3))
+    return path
+
+
+@cache
+def group() -> Path:
+    path = folder() / "group"
+    made = zarr.open_group(path, mode="w")
+    for number in range(MEMBERS):
+        made.create_array(f"member{number}", shape=(4,), chunks=(4,), dtype="u1")
+    return path
+
+
+def by_tensorstore(path: Path, **options: Any) -> Any:
+    context = tensorstore.Context({"file_io_sync": False})
+    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(path)}}
+    return tensorstore.open(spec, context=context, **options).result()
+
+
+def opening() -> Calls:
+    path = stored("read")
+    return {
+        "zvcore": lambda: zvcore.open(path),
+        "tensorstore": lambda: by_tensorstore(path),
+        "zarr": lambda: zarr.open_array(path, mode="r"),
+    }
+
+
+def opening_and_reading() -> Calls:
+    path = stored("read")
+    box = (slice(0, CHUNK),) * 3
+    return {
+        "zvcore": lambda: zvcore.open(path)[box],
+        "tensorstore": lambda: by_tensorstore(path)[box].read().result(),
+        "zarr": lambda: zarr.open_array(path, mode="r")[box],
+    }
+
+
+def making() -> Calls:
+    def place(who: str) -> Path:
+        return folder() / f"{who}{next(_numbers)}"
+
+    metadata = {
+        "shape": [SIDE] * 3,
+        "data_type": "uint8",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [CHUNK] * 3}},
+    }
+    size: dict[str, Any] = {"shape": (SIDE,) * 3, "chunks": (CHUNK,) * 3, "dtype": "u1"}
+    return {
+        "zvcore": lambda: zvcore.create(place("zvcore"), format="zarr3", **size),
+        "tensorstore": lambda: tensorstore.open(
+            {
+                "driver": "zarr3",
+                "kvstore": {"driver": "file", "path": str(place("tensorstore"))},
+                "metadata": metadata,
+                "context": {"file_io_sync": False},
+            },
+            create=True,
+        ).result(),
+        "zarr": lambda: zarr.create_array(place("zarr"), **size),
+    }
+
+
+def listing() -> Calls:
+    path = group()
+    return {
+        "zvcore": lambda: [*zvcore.open(path)],
+        "zarr": lambda: [*zarr.open_group(path, mode="r")],
+    }
+
+
+def opening_members() -> Calls:
+    path = group()
+    return {
+        "zvcore": lambda: [array.shape for array in zvcore.open(path).values()],
+        "zarr": lambda: [array.shape for _, array in zarr.open_group(path, mode="r").members()],
+    }
+
+
+def items(write: bool) -> Calls:
+    key = (3, 4, 5)
+    paths = {who: stored(f"{who} items") for who in ("zvcore", "tensorstore", "zarr")}
+    ours = zvcore.open(paths["zvcore"], mode="r+")
+    theirs = by_tensorstore(paths["tensorstore"], read=True, write=True)
+    array = zarr.open_array(paths["zarr"], mode="r+")
+    if write:
+        return {
+            "zvcore": partial(ours.__setitem__, key, 7),
+            "tensorstore": lambda: theirs[key].write(7).result(),
+            "zarr": partial(array.__setitem__, key, 7),
+        }
+    return {
+        "zvcore": lambda: ours[key],
+        "tensorstore": lambda: theirs[key].read().result(),
+        "zarr": lambda: array[key],
+    }
+
+
+ALL = ("zvcore", "tensorstore", "zarr")
+CONTESTS = [
+    Contest("open an array", ALL, opening),
+    Contest("open an array and read a chunk", ALL, opening_and_reading),
+    Contest("make an array", ALL, making, writes=True),
+    Contest("read one item", ALL, partial(items, False)),
+    Contest("write one item", ALL, partial(items, True), writes=True),
+    Contest(f"list a group of {MEMBERS} arrays", ALL[::2], listing),
+    Contest(f"open {MEMBERS} arrays of a group", ALL[::2], opening_members),
+]
+
+
+@pytest.mark.parametrize(*entrants(CONTESTS))
+def test_contest(benchmark: Any, contest: Contest, who: str) -> None:
+    contest.run(benchmark, who)
+
+
+if __name__ == "__main__":
+    run_alone(CONTESTS)
