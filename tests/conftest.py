@@ -163,6 +163,8 @@ def use_table(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], Codec
 
     def use(table: Any) -> Codec:
         monkeypatch.setattr(Fake, "table", table)
+        # Again: what was made of the class with another table is forgotten.
+        codecs.register("fake", Fake)
         return Fake()
 
     codecs.register("fake", Fake)

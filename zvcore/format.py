@@ -439,6 +439,28 @@ def formats() -> dict[str, Format]:
     return dict(_plugins.derived(_formats))
 
 
+def file_endings(inside: bool = False) -> tuple[str, ...]:
+    """What the names of files of all formats end with; `inside`: of those in which something can be named."""
+    return _plugins.derived(_endings_inside if inside else _endings)
+
+
+def _endings() -> tuple[str, ...]:
+    return tuple(suffix for one in formats().values() for suffix in one.suffixes)
+
+
+def _endings_inside() -> tuple[str, ...]:
+    return tuple(suffix for one in formats().values() if one.inner_paths for suffix in one.suffixes)
+
+
+def all_marks() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The `marks` of all formats."""
+    return _plugins.derived(_all_marks)
+
+
+def _all_marks() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return marks(formats().values())
+
+
 def _formats() -> dict[str, Format]:
     found = {}
     for name in _plugins.names():

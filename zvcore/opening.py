@@ -11,14 +11,14 @@ from zvcore.choices import AUTO
 from zvcore.converting.note import KEY as NOTE
 from zvcore.converting.note import unfinished_above, unfinished_at
 from zvcore.errors import MetadataError, NotFoundError, UnfinishedConversionWarning, UnsupportedError, ZvcoreError
-from zvcore.format import Format, formats, get_format, marks
+from zvcore.format import Format, all_marks, file_endings, formats, get_format
 from zvcore.logs import Log
 from zvcore.stores import Store
 from zvcore.stores.opening import ARCHIVE_ENDINGS, above_in_chain, open_beside, open_matching, open_store
 from zvcore.undoing import Before, going_again
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+    from collections.abc import Collection, Mapping, Sequence, Set
     from contextlib import AbstractContextManager
 
     from zvcore.array import Array
@@ -59,8 +59,7 @@ def _those_marked(marked: Set[str] | None) -> Collection[Format]:
 
 def may_be_dataset(name: str) -> bool:
     """Whether a file may be a dataset by its name, or an archive that has one in it."""
-    endings = (*ARCHIVE_ENDINGS, *(suffix for one in formats().values() for suffix in one.suffixes))
-    return name.lower().endswith(endings)
+    return name.lower().endswith((*ARCHIVE_ENDINGS, *file_endings()))
 
 
 def store_at(
@@ -73,15 +72,15 @@ def store_at(
     found = open_matching(text, mode, storage_options)
     if found is not None:
         return found
-    asked = formats().values() if format is None else [get_format(format)]
-    text, inside = _file_and_inside(text, asked)
+    meant = None if format is None else get_format(format)
+    text, inside = _file_and_inside(text, meant)
     name = (above_in_chain(text) or text.rpartition("/"))[-1].lower()
-    suffixes = tuple(suffix for one in asked for suffix in one.suffixes)
+    endings = file_endings() if meant is None else tuple(meant.suffixes)
     # Of formats that have files and folders, what is not called like a file is a folder.
-    folders = format is not None and bool(get_format(format).marks)
-    if suffixes and ((format is not None and not folders) or name.endswith(suffixes)):
-        if mode == "w" and format is not None and not name.endswith(suffixes):
-            raise ValueError(f"{format} datasets are files, whose names end with {' or '.join(suffixes)}, not {text!r}")
+    folders = meant is not None and bool(meant.marks)
+    if endings and ((meant is not None and not folders) or name.endswith(endings)):
+        if mode == "w" and meant is not None and not name.endswith(endings):
+            raise ValueError(f"{format} datasets are files, whose names end with {' or '.join(endings)}, not {text!r}")
         file = open_beside(text, mode, storage_options)
         if file is not None and (mode == "w" or file.exists(str(file.file))):
             return file if inside is None else file.within(inside)
@@ -90,19 +89,22 @@ def store_at(
     try:
         return open_store(path, mode, storage_options)
     except NotFoundError:
-        meant = named_within(text)
-        if meant is None:
+        within = named_within(text)
+        if within is None:
             raise
-        raise NotFoundError(f"there is nothing here: what lies in a file is named {meant}", key=text) from None
+        raise NotFoundError(f"there is nothing here: what lies in a file is named {within}", key=text) from None
     except UnsupportedError:
         if "://" not in text and os.path.isfile(text):
             raise unknown_file(text) from None
         raise
 
 
-def _file_and_inside(text: str, asked: Iterable[Format]) -> tuple[str, str | None]:
+def _file_and_inside(text: str, meant: Format | None) -> tuple[str, str | None]:
     """(a file, what in it is meant) of `file.ending:/path`, where a format knows such files; else (all, None)."""
-    endings = tuple(suffix for one in asked if one.inner_paths for suffix in one.suffixes)
+    if meant is None:
+        endings = file_endings(inside=True)
+    else:
+        endings = tuple(meant.suffixes) if meant.inner_paths else ()
     at = text.find(":/") if endings else -1
     while at >= 0:
         if text[:at].lower().endswith(endings):
@@ -113,7 +115,7 @@ def _file_and_inside(text: str, asked: Iterable[Format]) -> tuple[str, str | Non
 
 def named_within(text: str) -> str | None:
     """How something in a file is named, for a path that leads into the file as into a folder; None for others."""
-    endings = tuple(suffix for one in formats().values() if one.inner_paths for suffix in one.suffixes)
+    endings = file_endings(inside=True)
     parts = text.split("/")
     for number in range(1, len(parts)):
         above = "/".join(parts[:number])
@@ -199,7 +201,7 @@ def open_silently(store: Store, mode: Mode = "r", format: str | None = None, **o
 def _looking(store: Store, format: str | None, around: Sequence[str] = ()) -> AbstractContextManager[None]:
     """Ask a remote store for what tells the format, if that is not known, and for what lies `around`, at once."""
     if format is None:
-        return store.looking_at(*marks(formats().values()), around=around)
+        return store.looking_at(*all_marks(), around=around)
     return store.looking_at((), around=around) if around else nullcontext()
 
 
@@ -324,7 +326,7 @@ def nothing_known(store: Store, names: Sequence[str] = ()) -> ZvcoreError:
     error = unreadable(store)
     if error is not None:
         return error
-    present = [mark for some in marks(formats().values()) for mark in some if store.exists(mark)]
+    present = [mark for some in all_marks() for mark in some if store.exists(mark)]
     usual = dict.fromkeys(one.marks[0] for one in formats().values() if one.marks)
     told = f"{', '.join(present)} describes nothing known" if present else f"there is no {', no '.join(usual)}"
     hints = [f"; {one.unmarked} can be opened with format={one.name!r}" for one in formats().values() if one.unmarked]

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.codecs.base import Codec
 from zvcore.codecs.foreign import complete
 from zvcore.codecs.parameters import FORMATS
 from zvcore.errors import CodecConflictError, CodecNotFoundError, MetadataError, ZvcoreError
 from zvcore.plugins import Plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = [
     "CodecInfo",
@@ -23,11 +26,14 @@ __all__ = [
     "from_zarr2",
     "from_zarr3",
     "get",
+    "kept",
     "named",
     "register",
     "unregister",
     "usable",
 ]
+
+D = TypeVar("D")
 
 GROUP = "zvcore.codecs"
 NUMCODECS = "numcodecs."
@@ -38,6 +44,11 @@ KNOWN = {
     **dict.fromkeys(("numcodecs.zfpy", "zfpy"), "numcodecs[zfpy]"),
     **dict.fromkeys(("jpeg", "jpeg2k", "jpegxl", "webp", "lerc"), "imagecodecs (as numcodecs.imagecodecs_...)"),
 }
+
+
+# Of what documents say of codecs, so much is kept with the codecs that were made of it.
+_MOST_KNOWN = 256
+_LONGEST_KNOWN = 1000
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,11 @@ def rescan() -> None:
 def find_plugin(name: str) -> type[Codec] | None:
     """The class that is installed or registered under this name of its own, if any."""
     return _plugins.find(name)
+
+
+def kept(make: Callable[[], D]) -> D:
+    """What `make` makes, the same until other codecs are installed or registered: for what depends on them."""
+    return _plugins.derived(make)
 
 
 def usable() -> dict[str, type[Codec]]:
@@ -266,6 +282,25 @@ def from_neuroglancer(obj: Any, where: str | None = None) -> Codec:
 
 
 def _described(read: Any, obj: Any, where: str | None) -> Codec:
+    # Arrays share what their documents have in common: most of a group name the same codec.
+    known: dict[Any, Codec] = kept(_nothing_known)
+    words = repr(obj)
+    if (found := known.get((read, words))) is not None:
+        return found
+    codec = _made(read, obj, where)
+    # Whoever has an __init__ of its own may change itself later.
+    if len(words) <= _LONGEST_KNOWN and type(codec).__init__ is Codec.__init__:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        known[read, words] = codec
+    return codec
+
+
+def _nothing_known() -> dict[Any, Codec]:
+    return {}
+
+
+def _made(read: Any, obj: Any, where: str | None) -> Codec:
     try:
         codec: Codec = read(obj)
     except ZvcoreError as error:

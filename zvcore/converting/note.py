@@ -16,7 +16,7 @@ from zvcore.converting.spans import checked_spans, checked_units
 from zvcore.errors import InvalidKeyError, MetadataError, ZvcoreError
 from zvcore.stores import Store, open_store
 from zvcore.stores.opening import above_in_chain, archive_in
-from zvcore.stores.presence import is_there
+from zvcore.stores.presence import is_there, real_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -162,7 +162,7 @@ def unfinished_around(
     here = os.fsdecode(path)
     if "://" not in here:
         # What a link leads to belongs to the conversion that made it.
-        here = os.path.realpath(here)
+        here = real_path(here)
     return _first_unfinished(itertools.chain([here], (above for above, _ in places_above(here))), storage_options)
 
 
@@ -170,7 +170,7 @@ def unfinished_above(store: Store) -> UnfinishedConversion | None:
     """The unfinished conversion whose destination a folder lies in."""
     if store.local_root is None:
         return next((found for found in map(unfinished_at, store.above()) if found is not None), None)
-    here = os.path.realpath(os.fsdecode(store.local_root))
+    here = real_path(os.fsdecode(store.local_root))
     return _first_unfinished((above for above, _ in places_above(here)), None)
 
 

@@ -39,6 +39,8 @@ LARGEST_TOLD = 64 << 20
 _PACKED = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd"}
 # Lists and objects: each takes a hundred bytes and more, though it may be written in three.
 MOST_PARTS = 1 << 24
+# Made once: `json.loads` makes another each time that it is told how to read numbers.
+_DECODER = json.JSONDecoder(parse_float=number_of)
 
 
 def read(store: Store, key: str) -> dict[str, Any] | None:
@@ -71,8 +73,9 @@ def parse_any(raw: bytes, key: str) -> Any:
     if len(raw) > LARGEST:
         raise _too_large(key, len(raw))
     _check_nesting(raw, key)
+    encoding = json.detect_encoding(raw)
     try:
-        value = json.loads(raw, parse_float=number_of)
+        value = _DECODER.decode(raw.decode(encoding, "surrogatepass"))
     except RecursionError as error:
         raise MetadataError("not JSON that can be read: nested too deep", key=key) from error
     except ValueError as error:
@@ -83,7 +86,7 @@ def parse_any(raw: bytes, key: str) -> Any:
         offset = error.pos if isinstance(error, json.JSONDecodeError) else None
         raise MetadataError(f"not JSON: {error}", key=key, offset=offset) from error
     # Only JSON's own encoding can be looked through before it is decoded.
-    if not json.detect_encoding(raw).startswith("utf-8") and too_deep(value):
+    if not encoding.startswith("utf-8") and too_deep(value):
         raise _too_deep(key)
     return value
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zvcore import documents
 from zvcore.boxes import count_of
 from zvcore.cached import cached_property
+from zvcore.codecs.registry import kept
 from zvcore.documents import shown
 from zvcore.documents.members import (
     Anything,
@@ -56,6 +57,8 @@ CONSOLIDATED = "consolidated_metadata"
 
 # What a float or an index of 64 bits can still count.
 _MOST = 2**62 - 1
+# So many arrays' documents are kept with what they said, if they are no longer than that.
+_MOST_KNOWN, _LONGEST_KNOWN = 256, 1 << 14
 
 
 def _keys(separator: str) -> Table:
@@ -137,6 +140,12 @@ class ArrayMetadata:
             where=where,
             edges=edges,
         )
+
+    def said_again(self, document: dict[str, Any]) -> ArrayMetadata:
+        """This, as another reading of the same document gives it: what is made of it is not made anew."""
+        made = object.__new__(ArrayMetadata)
+        made.__dict__.update(self.__dict__, document=document, attributes=dict(document.get("attributes", {})))
+        return made
 
     @cached_property
     def pipeline(self) -> Pipeline:
@@ -266,25 +275,46 @@ def parse_document(document: Any, where: str) -> ArrayMetadata | GroupMetadata:
 
 
 def read_document(store: Store, prefix: str = "") -> dict[str, Any] | None:
-    """The JSON of a zarr.json, or None if there is none.
+    """The JSON of a zarr.json, or None if there is none."""
+    key = _key_of(prefix)
+    raw = _fetch(store, key)
+    return None if raw is None else documents.parse(raw, key)
 
-    Consolidated metadata is left out of a document that is too large: it would take ten times the memory.
-    """
-    key = f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT
+
+def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetadata:
+    key = _key_of(prefix)
+    raw = _fetch(store, key)
+    if raw is None:
+        raise NotFoundError("there is no zarr.json", key=f"{store.root}/{key}")
+    document = documents.parse(raw, key)
+    known = kept(_nothing_known)
+    if (found := known.get((raw, key))) is not None:
+        return found.said_again(document)
+    metadata = parse_document(document, key)
+    if isinstance(metadata, ArrayMetadata) and len(raw) <= _LONGEST_KNOWN:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        known[raw, key] = metadata
+    return metadata
+
+
+def _nothing_known() -> dict[tuple[bytes, str], ArrayMetadata]:
+    """Documents and what they said, for those who open an array again, or another that is the same."""
+    return {}
+
+
+def _key_of(prefix: str) -> str:
+    return f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT
+
+
+def _fetch(store: Store, key: str) -> bytes | None:
+    """Consolidated metadata is left out of a document that is too large: it would take ten times the memory."""
     raw = documents.fetch(store, key)
     if raw is not None and len(raw) > documents.LARGEST_TOLD:
         from zvcore.documents.nesting import cut_out
 
         raw = cut_out(raw, CONSOLIDATED.encode())
-    return None if raw is None else documents.parse(raw, key)
-
-
-def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetadata:
-    document = read_document(store, prefix)
-    key = f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT
-    if document is None:
-        raise NotFoundError("there is no zarr.json", key=f"{store.root}/{key}")
-    return parse_document(document, key)
+    return raw
 
 
 def write_document(store: Store, document: dict[str, Any], prefix: str = "") -> None:
