@@ -122,7 +122,7 @@ def opening_members() -> Calls:
     path = group()
     return {
         "zvcore": lambda: [array.shape for array in zvcore.open(path).values()],
-        "zarr": lambda: [array.shape for _, array in zarr.open_group(path, mode="r").members()],
+        "zarr": lambda: [array.shape for _, array in zarr.open_group(path, mode="r").arrays()],
     }
 
 

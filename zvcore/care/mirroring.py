@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from zvcore.care.document_order import DocumentOrder
 from zvcore.care.mirror_questions import CopyQuestion, SyncQuestion
-from zvcore.care.refusals import passing_over, refusal, tell_refused, tell_strange_names
+from zvcore.care.refusals import is_strange_name, passing_over, refusal, tell_refused, tell_strange_names
 from zvcore.engine import thread_count
 from zvcore.errors import (
     ConflictError,
@@ -230,7 +230,7 @@ class _Mirror:
     def _refused(self, report: Report, strange: Report) -> Refused:
         """`strange` is told of objects that no key names."""
         tell, tell_of_name = tell_refused(report), tell_strange_names(strange)
-        return lambda key, error: (tell_of_name if isinstance(error, InvalidKeyError) else tell)(key, error)
+        return lambda key, error: (tell_of_name if is_strange_name(error) else tell)(key, error)
 
     def _keys(self, refused: Refused = passing_over) -> Iterator[str]:
         if self.source.file is not None:

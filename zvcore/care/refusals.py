@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from zvcore.errors import InvalidKeyError, StoreError, ZvcoreError
 from zvcore.report import Problem, What
+from zvcore.stores.lock_names import NameTooLongError
 
 if TYPE_CHECKING:
     from zvcore.report import Report
     from zvcore.stores.base import Refused
 
-__all__ = ["passing_over", "refusal", "tell_refused", "tell_strange_names"]
+__all__ = ["is_strange_name", "passing_over", "refusal", "tell_refused", "tell_strange_names"]
 
 # What this process has too little of says nothing of an object.
 _OF_THIS_PROCESS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
@@ -44,12 +45,17 @@ def tell_refused(report: Report) -> Refused:
     return refused
 
 
+def is_strange_name(error: OSError | InvalidKeyError) -> TypeGuard[InvalidKeyError]:
+    """Whether only an object's name is refused, and not a folder, in which anything may lie, for its long path."""
+    return isinstance(error, InvalidKeyError) and not isinstance(error, NameTooLongError)
+
+
 def tell_strange_names(report: Report) -> Refused:
     """What tells once of each object whose name is no key, which no reader asks for. Other refusals are errors."""
     told = {problem.where for problem in report.problems if problem.kind is What.STRAY}
 
     def refused(key: str, error: OSError | InvalidKeyError) -> None:
-        if not isinstance(error, InvalidKeyError):
+        if not is_strange_name(error):
             raise error
         if key not in told:
             report.add(key, error.message, fatal=False, kind=What.STRAY)
