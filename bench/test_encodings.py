@@ -51,10 +51,10 @@ def folder() -> Path:
 
 @cache
 def values(kind: str) -> Any:
-    """In the order of the files, x fastest."""
+    """In the order of the files, x fastest; a copy, as libraries take only what they could change."""
     if kind == "floats":
         return values("microscopy").astype("f4", order="F")
-    return np.asfortranarray(volume(kind, (SIDE,) * 3).transpose(2, 1, 0)[..., None])
+    return np.array(volume(kind, (SIDE,) * 3).transpose(2, 1, 0)[..., None], order="F")
 
 
 def made(who: str, encoding: str) -> Path:
