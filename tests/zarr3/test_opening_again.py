@@ -19,7 +19,9 @@ VALUES = np.arange(24, dtype="u2").reshape(4, 6)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    zvcore.create(tmp_path / "a", format="zarr3", data=VALUES, chunks=(2, 3), attrs={"list": [1, {"x": 2}]})
+    # No other test has opened one with these words.
+    attrs = {"list": [1, {"x": 2}], "here": str(tmp_path)}
+    zvcore.create(tmp_path / "a", format="zarr3", data=VALUES, chunks=(2, 3), attrs=attrs)
     return tmp_path / "a"
 
 
@@ -39,6 +41,10 @@ def test_nobody_sees_what_another_does_with_a_document(path: Path) -> None:
     first, second = zvcore.open(path, mode="r+"), zvcore.open(path)
     first.metadata.document["attributes"]["list"][1]["x"] = 3
     first.metadata.attributes["more"] = 4
+    codecs = [codec for codec in first.metadata.document["codecs"] if codec["name"] != "bytes"]
+    codecs[0]["name"] = "gzip"
+    np.testing.assert_array_equal(zvcore.open(path)[...], VALUES)
+    codecs[0]["name"] = "zstd"
     assert second.attrs["list"] == [1, {"x": 2}] == zvcore.open(path).attrs["list"]
     assert "more" not in second.metadata.attributes and "more" not in zvcore.open(path).metadata.attributes
     first.resize((4, 7))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from zvcore.documents.members import (
     Text,
 )
 from zvcore.engine import Keys
-from zvcore.errors import NotFoundError, UnsupportedError
+from zvcore.errors import NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.zarr3.chain import Pipeline, parse_codecs
 from zvcore.zarr3.dtypes import DataType, parse_data_type
 from zvcore.zarr3.told_members import ToldMembers
@@ -289,13 +290,17 @@ def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetada
     document = documents.parse(raw, key)
     known = kept(_nothing_known)
     if (found := known.get((raw, key))) is not None:
+        with suppress(ZvcoreError):  # whoever needs it is told
+            found.pipeline  # noqa: B018 - made here, once for all
         return found.said_again(document)
     metadata = parse_document(document, key)
-    if isinstance(metadata, ArrayMetadata) and len(raw) <= _LONGEST_KNOWN:
-        if len(known) >= _MOST_KNOWN:
-            known.clear()
-        known[raw, key] = metadata
-    return metadata
+    if not isinstance(metadata, ArrayMetadata) or len(raw) > _LONGEST_KNOWN:
+        return metadata
+    if len(known) >= _MOST_KNOWN:
+        known.clear()
+    known[raw, key] = metadata
+    # With a document of its own: nobody else may change what is kept.
+    return metadata.said_again(documents.parse(raw, key))
 
 
 def _nothing_known() -> dict[tuple[bytes, str], ArrayMetadata]:
