@@ -9,11 +9,7 @@ CloudVolume uses as many processes as there are processors where that helps it, 
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,9 +21,11 @@ import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from bench.scale import pick
+from bench.scratch import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 SIDE = pick(256, 64)
 # What of `bench.data` is written in an encoding, and whether tensorstore knows it.
@@ -43,13 +41,6 @@ ENCODINGS = {
 
 
 @cache
-def folder() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="zvcore-bench-"))
-    atexit.register(shutil.rmtree, path, ignore_errors=True)
-    return path
-
-
-@cache
 def values(kind: str) -> Any:
     """In the order of the files, x fastest; a copy, as libraries take only what they could change."""
     if kind == "floats":
@@ -58,7 +49,7 @@ def values(kind: str) -> Any:
 
 
 def made(who: str, encoding: str) -> Path:
-    path = folder() / f"{who}-{encoding}"
+    path = scratch() / f"{who}-{encoding}"
     data = values(ENCODINGS[encoding][0])
     zvcore.create(path, format="precomputed", data=data, chunks=(64, 64, 64), encoding=encoding, codec="raw")
     return path

@@ -8,12 +8,8 @@ Everybody opens anew each time, as a worker does that is given a path: no tool m
 
 from __future__ import annotations
 
-import atexit
 import itertools
-import shutil
-import tempfile
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,9 +21,11 @@ import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from bench.scale import pick
+from bench.scratch import scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 SIDE, CHUNK = 64, 32
 MEMBERS = pick(200, 20)
@@ -36,16 +34,9 @@ _numbers = itertools.count()
 
 
 @cache
-def folder() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="zvcore-bench-"))
-    atexit.register(shutil.rmtree, path, ignore_errors=True)
-    return path
-
-
-@cache
 def stored(name: str) -> Path:
     """Written by zarr-python."""
-    path = folder() / name
+    path = scratch() / name
     array = zarr.create_array(path, shape=(SIDE,) * 3, chunks=(CHUNK,) * 3, dtype="u1")
     array[...] = np.ascontiguousarray(volume("em", (SIDE,) * 3))
     return path
@@ -53,7 +44,7 @@ def stored(name: str) -> Path:
 
 @cache
 def group() -> Path:
-    path = folder() / "group"
+    path = scratch() / "group"
     made = zarr.open_group(path, mode="w")
     for number in range(MEMBERS):
         made.create_array(f"member{number}", shape=(4,), chunks=(4,), dtype="u1")
@@ -87,7 +78,7 @@ def opening_and_reading() -> Calls:
 
 def making() -> Calls:
     def place(who: str) -> Path:
-        return folder() / f"{who}{next(_numbers)}"
+        return scratch() / f"{who}{next(_numbers)}"
 
     metadata = {
         "shape": [SIDE] * 3,

@@ -9,16 +9,13 @@ The values are skeletons: 0.1 to 2 kB, 20000 of them, gzip, murmurhash3_x86_128.
 
 from __future__ import annotations
 
-import atexit
 import resource
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import compressed_segmentation
 import numpy as np
@@ -33,20 +30,16 @@ import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from bench.scale import pick
+from bench.scratch import scratch
 from zvcore.kernels.compressed_segmentation import decode_compressed_segmentation, encode_compressed_segmentation
 from zvcore.precomputed import ShardedStore, ShardingSpec, Skeleton, write_sharded
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SPEC = ShardingSpec(0, "murmurhash3_x86_128", 6, 3, "gzip", "gzip")
 COUNT = pick(20_000, 3000)
 Functions = dict[str, Callable[[], Any]]
-
-
-@lru_cache
-def scratch() -> Path:
-    """A folder for this run."""
-    path = Path(tempfile.mkdtemp(prefix="zvcore-bench-"))
-    atexit.register(shutil.rmtree, path, ignore_errors=True)
-    return path
 
 
 @lru_cache

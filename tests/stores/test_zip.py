@@ -553,7 +553,7 @@ def test_an_archive_for_which_there_is_no_room_is_told_and_leaves_nothing(tmp_pa
 def test_an_archive_in_folders_that_are_not_there_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders and files of other formats make those above them, too."""
     synced = []
-    monkeypatch.setattr("zvcore.stores.zip_writing.sync_folder", synced.append)
+    monkeypatch.setattr("zvcore.stores.zip_writing.sync", synced.append)
     place = tmp_path / "new/deep/a.zip"
     zvcore.create(place, format="zarr3", shape=(4,), dtype="u1", chunks=(2,))[...] = 7
     assert (zvcore.open(place)[...] == 7).all() and synced == []

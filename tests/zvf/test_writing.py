@@ -339,7 +339,7 @@ def test_what_is_put_in_place_is_as_durable_as_the_store(
     """Files are synced by the store that they are made in, the folders on the way when it is put in place."""
     made: list[bool] = []
     synced: list[str] = []
-    make, sync = staging.Staging.make, staging.sync_folder
+    make, sync = staging.Staging.make, staging.sync
 
     def make_and_note(self: staging.Staging, path: str) -> LocalStore:
         store = make(self, path)
@@ -351,7 +351,7 @@ def test_what_is_put_in_place_is_as_durable_as_the_store(
         synced.append(os.path.relpath(os.fsdecode(path), tmp_path))
 
     monkeypatch.setattr(staging.Staging, "make", make_and_note)
-    monkeypatch.setattr(staging, "sync_folder", sync_and_note)
+    monkeypatch.setattr(staging, "sync", sync_and_note)
     positions = np.random.default_rng(0).random((50, 3)) * 50
     store = LocalStore(tmp_path / "v", fsync=fsync)
     for write in (

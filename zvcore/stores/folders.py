@@ -8,11 +8,12 @@ import secrets
 
 from zvcore.stores import files
 
-__all__ = ["put_aside", "remove_tree", "sync_folder"]
+__all__ = ["put_aside", "remove_tree", "sync"]
 
 
-def sync_folder(folder: bytes) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+def sync(path: str | bytes) -> None:
+    """Have a file, or the names in a folder, on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from zvcore.stores.durability import chosen_durability
-from zvcore.stores.folders import sync_folder
+from zvcore.stores.folders import sync
 from zvcore.stores.presence import mode_of, name_file
 from zvcore.system.walking import walk
 
@@ -44,10 +44,10 @@ def complete_file(path: str | os.PathLike[str], fsync: bool | None = None) -> It
         yield partial
         durable = _asked(fsync)
         if durable:
-            _sync(partial)
+            sync(partial)
         os.replace(partial, text)
         if durable:
-            sync_folder(_above(text))
+            sync(_above(text))
     except OSError as error:
         name_file(error, text)  # a write or a sync says none; what is read names itself
         raise
@@ -69,13 +69,13 @@ def complete_folder(path: str | os.PathLike[str], fsync: bool | None = None) -> 
         if durable:
             for folder, _, names in walk(partial, _raised):
                 for name in names:
-                    _sync(os.path.join(folder, name))
-                sync_folder(os.fsencode(folder))
+                    sync(os.path.join(folder, name))
+                sync(os.fsencode(folder))
         os.rename(partial, text)
         if durable:
-            sync_folder(_above(text))
+            sync(_above(text))
             for new in made:
-                sync_folder(_above(new))
+                sync(_above(new))
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -113,14 +113,6 @@ def _partial(path: str) -> str:
 
 def _asked(fsync: bool | None) -> bool:
     return chosen_durability(None, fsync) == "fsync"
-
-
-def _sync(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def lacking(folder: bytes) -> list[bytes]:

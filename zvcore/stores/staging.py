@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from zvcore.errors import InvalidKeyError, ReadOnlyError, UnsupportedError
 from zvcore.stores.file_writes import exchange
 from zvcore.stores.files import encode_key
-from zvcore.stores.folders import sync_folder
+from zvcore.stores.folders import sync
 from zvcore.stores.local import LocalStore
 from zvcore.stores.lock_names import LOCK
 from zvcore.stores.presence import is_there, mode_of
@@ -106,7 +106,7 @@ class Staging:
         if self.store.fsync:
             # What is behind the note is put back from it should the machine stop between two renames.
             for name in (os.path.join(folder, b"place"), new, folder, self.folder):
-                sync_folder(name)
+                sync(name)
         if not is_there(place):
             os.makedirs(os.path.dirname(place), exist_ok=True)
             os.rename(new, place)
@@ -115,7 +115,7 @@ class Staging:
             os.rename(place, os.path.join(folder, b"old"))
             os.rename(new, place)
         if self.store.fsync:
-            sync_folder(os.path.dirname(place))
+            sync(os.path.dirname(place))
         self.store.close()
         # What was replaced may be a million files: they go while the next array is being made.
         self._remover.submit(shutil.rmtree, folder, ignore_errors=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.stores.durability import single_object_code
 from zvcore.stores.file_writes import finish
-from zvcore.stores.folders import sync_folder
+from zvcore.stores.folders import sync
 from zvcore.stores.plain_files import lacking
 from zvcore.stores.zip_directory import (
     DEFLATED,
@@ -202,7 +202,7 @@ class Writing:
             finish(os.dup(self.file.fileno()), os.fsencode(self.path), place, how)
             if self.folder.durability == "fsync":
                 for new in self.made:
-                    sync_folder(os.path.dirname(new))
+                    sync(os.path.dirname(new))
 
 
 def _is_document(key: str) -> bool:
