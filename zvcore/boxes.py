@@ -87,6 +87,8 @@ def grid_position(position: Any, grid: tuple[int, ...]) -> tuple[int, ...]:
 
 def whole_number(given: Any, what: str) -> int:
     """What a caller gave as a number of things: 2.0 is 2, but to make 2 of 2.5 would be to make something else."""
+    if type(given) is int:
+        return given
     with suppress(TypeError, ValueError, OverflowError):
         number = int(given)
         if not isinstance(given, (bool, str, bytes)) and number == given:

@@ -45,6 +45,8 @@ def as_values(value: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> npt.N
     while value.ndim > len(shape) and value.shape[0] == 1:
         # Not `value[0]`, which of a single item is no array, and of texts one of a shorter type.
         value = value.reshape(value.shape[1:])
+    if value.shape == shape and type(value) is np.ndarray:
+        return value
     try:
         return np.broadcast_to(value, shape)
     except ValueError:

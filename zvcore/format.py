@@ -9,7 +9,8 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from zvcore.choices import refuse_texts
 from zvcore.errors import PluginError, UnsupportedError, ZvcoreError
@@ -249,16 +250,15 @@ class Format(ABC):
 
     def check_creation(self, options: Mapping[str, Any]) -> None:
         """TypeError, in words for users, for options that `create` and the groups' `create_dataset` do not take."""
-        parameters = inspect.signature(self.creator()).parameters.values()
-        refuse_texts(options, (one.name for one in parameters if isinstance(one.default, bool)))
-        if any(one.kind is one.VAR_KEYWORD for one in parameters):
+        known = _options_of(self.creator())
+        refuse_texts(options, known.flags)
+        if known.others:
             return  # it tells its options apart itself
-        taken = [one for one in parameters if one.kind is one.KEYWORD_ONLY and one.name not in self.inner_options]
-        known = [one.name for one in taken]
-        unknown = sorted(options.keys() - set(known))
+        taken = [name for name in known.taken if name not in self.inner_options]
+        unknown = sorted(options.keys() - set(taken))
         if unknown:
-            raise TypeError(f"{self.name} has no option {unknown[0]!r} for creating; it has {', '.join(known)}")
-        missing = [one.name for one in taken if one.default is one.empty and one.name not in options]
+            raise TypeError(f"{self.name} has no option {unknown[0]!r} for creating; it has {', '.join(taken)}")
+        missing = [name for name in taken if name in known.needed and name not in options]
         if missing:
             raise TypeError(f"an array of {self.name} is not created without {' and '.join(missing)}")
 
@@ -437,6 +437,30 @@ def formats() -> dict[str, Format]:
     One that cannot be loaded is left out: it must not break the others. Asking for it by its name says what is wrong.
     """
     return dict(_plugins.derived(_formats))
+
+
+class _Options(NamedTuple):
+    """The parameters by keyword of a function that makes arrays: all, those that must be given, those that are True or
+    False; and whether it takes any others.
+    """
+
+    taken: tuple[str, ...]
+    needed: frozenset[str]
+    flags: tuple[str, ...]
+    others: bool
+
+
+# To ask a function takes as long as to make the array. Formats are few, and so are their functions.
+@lru_cache(maxsize=64)
+def _options_of(creator: Callable[..., Array]) -> _Options:
+    parameters = inspect.signature(creator).parameters.values()
+    taken = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
+    return _Options(
+        tuple(one.name for one in taken),
+        frozenset(one.name for one in taken if one.default is one.empty),
+        tuple(one.name for one in parameters if isinstance(one.default, bool)),
+        any(one.kind is one.VAR_KEYWORD for one in parameters),
+    )
 
 
 def file_endings(inside: bool = False) -> tuple[str, ...]:

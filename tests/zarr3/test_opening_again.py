@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ def path(tmp_path: Path) -> Path:
     # No other test has opened one with these words.
     attrs = {"list": [1, {"x": 2}], "here": str(tmp_path)}
     zvcore.create(tmp_path / "a", format="zarr3", data=VALUES, chunks=(2, 3), attrs=attrs)
+    time.sleep(0.05)  # a document that may have been changed within the same tick of the clock is read again
     return tmp_path / "a"
 
 

@@ -320,7 +320,7 @@ class Codec:
             elif parameter.written(format, value):
                 members[str(parameter.spelled(format))] = value
         # A copy: callers must not be able to change the document through the answer.
-        return name, {**members, **copy.deepcopy(kept)}, copy.deepcopy(beside)
+        return name, {**members, **(copy.deepcopy(kept) if kept else {})}, copy.deepcopy(beside) if beside else {}
 
     @classmethod
     def _read(cls, format: str, name: Any, members: Mapping[str, Any], beside: Mapping[str, Any] | None = None) -> Self:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import zvcore
 from zvcore.cached import cached_property
 from zvcore.errors import InvalidKeyError, OutdatedMetadataWarning, ZvcoreError
-from zvcore.stores import LocalStore
+from zvcore.stores import LocalStore, files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,9 +82,9 @@ def groups_above(store: Store, through: Sequence[Store], mark: str) -> Iterator[
     for _ in range(_DEPTH):
         if not above or not name:
             return
-        group = LocalStore(above, read_only=store.read_only, durability=store.durability)
-        if not group.exists(mark):
+        # No store is made for what is none: most arrays lie in no group.
+        if files.stamp(os.fsencode(above) + b"/", mark) is None:
             return
-        yield group, path
+        yield LocalStore(above, read_only=store.read_only, durability=store.durability), path
         above, name = above.rpartition("/")[::2]
         path = f"{name}/{path}"

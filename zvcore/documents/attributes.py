@@ -110,6 +110,8 @@ class Attributes(MutableMapping[str, Any]):
             given = dict(attrs)
         except (TypeError, ValueError):
             raise TypeError(f"attributes are names and their values, not {attrs!r}") from None
+        if not given:
+            return {}
         new: dict[str, Any] = as_json(given, "attributes", nan=cls.nan)
         _refuse_reserved(new, cls.reserved if reserved is None else reserved)
         return new

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from zvcore.documents.lines import in_lines
 from zvcore.documents.thread_lock import ThreadLock
 from zvcore.documents.values import DEEPEST, number_of, too_deep
 from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError
@@ -114,7 +115,7 @@ def _too_large(key: str, size: int | None) -> MetadataError:
 
 def encode(document: Mapping[str, Any]) -> bytes:
     """A document as it is stored, in lines."""
-    return dump(document, indent=2)
+    return in_lines(dump(document, separators=(",", ": ")))
 
 
 def dump(document: Mapping[str, Any], **options: Any) -> bytes:

@@ -8,6 +8,7 @@ cimport numpy as cnp
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memchr
 
 from zvcore.kernels.arguments cimport integers
 
@@ -38,7 +39,7 @@ cdef bytes literal_bytes(object literal):
         literal = literal.encode("utf-8", "surrogateescape")
     elif not isinstance(literal, bytes):
         raise TypeError(f"literals must be str or bytes, not {literal!r}")
-    if b"\0" in literal:
+    if memchr(PyBytes_AS_STRING(literal), 0, PyBytes_GET_SIZE(literal)) != NULL:
         raise ValueError("a key cannot contain a NUL character")
     return literal
 

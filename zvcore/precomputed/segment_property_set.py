@@ -18,7 +18,7 @@ from zvcore.precomputed.ragged import Ragged
 from zvcore.precomputed.segment_properties import check_segment_properties
 from zvcore.report import Report
 from zvcore.stores import open_store
-from zvcore.stores.sole import making
+from zvcore.stores.sole import make_first
 
 if TYPE_CHECKING:
     import os
@@ -161,8 +161,7 @@ def write_segment_properties(
     if overwrite:
         write_info(store, info)
     else:
-        with making(store, INFO) as put:
-            put(info_bytes(info))
+        make_first(store, INFO, info_bytes(info))
     report.count("segments", len(numbers))
     report.count("properties", len(documents))
     return report

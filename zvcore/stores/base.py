@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from zvcore.errors import CorruptDataError, InvalidKeyError, ReadOnlyError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again, changed
-from zvcore.stores.editing import Edit, edit_all, lock_all
+from zvcore.stores.editing import Edit, EditAll, lock_all
 from zvcore.stores.files import encode_key
 from zvcore.stores.writing import ANYTHING, Anything, ObjectWriter, SpooledWriter
 
@@ -281,6 +281,10 @@ class Store(ABC):
         A stamp of None means that the object must not exist.
         """
 
+    def put_first(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
+        """`put` of what only this begins, which none does under a lock: `ConflictError` if something is there."""
+        self.put_if_unchanged(key, data, None)
+
     def writer(self, key: str, unchanged: Stamp | Anything | None = ANYTHING) -> ObjectWriter:
         """A context manager to write an object of any size piece by piece, which readers see only when it is whole.
 
@@ -347,7 +351,7 @@ class Store(ABC):
 
     def edit_all(self, keys: Iterable[str]) -> AbstractContextManager[dict[str, Edit]]:
         """`edit` for several objects at once, by their keys."""
-        return edit_all(self, keys)
+        return EditAll(self, keys)
 
     def change(self, key: str, change: Callable[[bytes | None], bytes | None]) -> None:
         """Replace an object by what `change` makes of its bytes (None: there is none), losing no other writer's change.

@@ -4,7 +4,7 @@ condition that it is still the version that was read.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Self
 
 from zvcore.stores.again import changed
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Stamp, Store
     from zvcore.stores.writing import ObjectWriter
 
-__all__ = ["Edit", "edit_all", "lock_all"]
+__all__ = ["Edit", "EditAll", "lock_all"]
 
 
 class Edit:
@@ -108,18 +108,31 @@ class Edit:
             self._store.delete(self.key)
 
 
-@contextmanager
-def edit_all(store: Store, keys: Iterable[str]) -> Iterator[dict[str, Edit]]:
-    """Several objects at once, by their keys."""
-    # Always in the same order, so that no two writers wait for each other's locks.
-    ordered = sorted(keys)
-    edits = {key: Edit(store, key, held=True) for key in ordered}
-    with store.lock_all(ordered) if store.can_lock else nullcontext():
+class EditAll:
+    """A context manager: several objects at once, by their keys."""
+
+    __slots__ = ("_edits", "_lock")
+
+    def __init__(self, store: Store, keys: Iterable[str]) -> None:
+        # Always in the same order, so that no two writers wait for each other's locks.
+        ordered = sorted(keys)
+        self._edits = {key: Edit(store, key, held=True) for key in ordered}
+        self._lock = store.lock_all(ordered) if store.can_lock else None
+
+    def __enter__(self) -> dict[str, Edit]:
+        if self._lock is not None:
+            self._lock.__enter__()
+        return self._edits
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
-            yield edits
-        finally:
-            for edit in edits.values():
+            for edit in self._edits.values():
                 edit.forget()
+        finally:
+            if self._lock is not None:
+                self._lock.__exit__(kind, error, trace)
 
 
 @contextmanager

@@ -7,7 +7,10 @@ below them are for `LocalStore`.
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING
-from libc.errno cimport EACCES, EDQUOT, EEXIST, EINTR, EIO, ENAMETOOLONG, ENOENT, ENOMEM, ENOSPC, ENOTDIR, errno
+from libc.errno cimport (
+    EACCES, EDQUOT, EEXIST, EINTR, EINVAL, EIO, ENAMETOOLONG, ENOENT, ENOMEM, ENOSPC, ENOSYS, ENOTDIR,
+    EOPNOTSUPP, errno,
+)
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, memcpy
@@ -19,8 +22,8 @@ from posix.unistd cimport SEEK_SET, close, fsync, ftruncate, lseek
 from zvcore.stores.files cimport absent, failure, last_error, read_at
 from zvcore.stores.late_writes cimport give_space, name_kept, note_failed_exchange, settle_later
 from zvcore.system.files cimport (
-    file_stamp, linkat, renameat, unlinkat, zv_exchange_at, zv_fstat, zv_is_file_at, zv_make_parents, zv_open,
-    zv_open_at, zv_random_name, zv_touch,
+    file_stamp, linkat, renameat, unlinkat, zv_exchange_at, zv_fstat, zv_is_file_at, zv_make_parents, zv_name_new_at,
+    zv_open, zv_open_at, zv_random_name, zv_touch,
 )
 
 import errno as errors
@@ -259,6 +262,21 @@ cdef int take_place_late(
     return code
 
 
+cdef int take_new_place(int folder, const char *temporary, const char *path) noexcept nogil:
+    """Give a new file a name that nothing has: 0 or errno."""
+    cdef int code
+    if zv_name_new_at(folder, temporary, path) == 0:
+        return 0
+    code = last_error()
+    if code != EINVAL and code != ENOSYS and code != EOPNOTSUPP:
+        return code
+    # Network file systems know links alone.
+    if linkat(folder, temporary, folder, path, 0) != 0:
+        return last_error()
+    unlinkat(folder, temporary, 0)
+    return 0
+
+
 cdef int finish_file(
     int descriptor, const Folder *folder, const char *temporary, const char *path, int durability, bint exclusive
 ) noexcept nogil:
@@ -276,10 +294,7 @@ cdef int finish_file(
     if close(descriptor) != 0 and code == 0 and errno != EINTR:
         code = last_error()
     if code == 0 and exclusive:
-        if linkat(within, temporary, within, path, 0) != 0:
-            code = last_error()
-        elif unlinkat(within, temporary, 0) != 0:
-            pass
+        code = take_new_place(within, temporary, path)
     elif code == 0 and durability == DURABILITY_LATE:
         code = take_place_late(folder, temporary, path, kept, size)
     elif code == 0:

@@ -294,6 +294,17 @@ class LocalStore(Store):
                 # No hard links here: the lock has to do.
                 self._replace(path, as_parts(data))
 
+    def put_first(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
+        self._refuse_if_read_only(key)
+        try:
+            self._replace(files.join(self._folder, key), as_parts(data), exclusive=True)
+        except FileExistsError:
+            raise changed(key) from None
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            self.put_if_unchanged(key, data, None)
+
     def _replace(self, path: bytes, parts: tuple[Buffer, ...], exclusive: bool = False) -> None:
         durability = single_object_code(self.durability)
         try:

@@ -17,11 +17,11 @@ LOCK = b".zvlock"
 
 def lock_path(path: bytes) -> bytes:
     """Where the lock of the object at this path lies."""
-    folder, name = os.path.split(path)
+    folder, slash, name = path.rpartition(b"/")
     lock = b"." + name + LOCK
     if len(lock) > LONGEST_NAME:
         lock = b"." + hashlib.blake2b(name, digest_size=16).hexdigest().encode() + LOCK
-    return os.path.join(folder, lock)
+    return folder + slash + lock
 
 
 class NameTooLongError(InvalidKeyError, OSError):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores.base import Store
 
-__all__ = ["making", "sole_writer"]
+__all__ = ["make_first", "making", "sole_writer"]
 
 
 @contextmanager
@@ -47,6 +47,14 @@ def making(store: Store, key: str) -> Iterator[Callable[[bytes], None]]:
                 raise _quicker(store) from None
 
         yield put
+
+
+def make_first(store: Store, key: str, data: bytes) -> None:
+    """`making` of what consists of this document alone."""
+    try:
+        store.put_first(key, data)
+    except ConflictError:
+        raise _quicker(store) from None
 
 
 def _quicker(store: Store) -> ConflictError:

@@ -24,6 +24,7 @@ cdef extern from "zv_files.h" nogil:
     uint64_t zv_stamp_clock()
     int zv_random_name(char *out, int taken)
     int zv_exchange_at(int folder, const char *first, const char *second)
+    int zv_name_new_at(int folder, const char *first, const char *second)
     void zv_begin_writing(int descriptor)
     bint zv_in_memory(int descriptor)
     int zv_device_at(int folder, const char *path, uint64_t *device)

@@ -141,22 +141,38 @@ static inline uint64_t zv_stamp_clock(void) {
 extern int renameat2(int, const char *, int, const char *, unsigned) __attribute__((weak));
 #endif
 
-/* Exchanges two files in a folder, each in place of the other, in one step: 0, or -1 with errno, ENOSYS where the system
- * cannot. */
-static inline int zv_exchange_at(int folder, const char *first, const char *second) {
+/* Gives a file in a folder another name, by the rules of `flags`: 0, or -1 with errno, ENOSYS where the system cannot. */
+static inline int zv_rename_by(int folder, const char *first, const char *second, unsigned flags) {
 #if defined(__linux__)
-    const unsigned exchange = 2; /* RENAME_EXCHANGE */
-    if (renameat2) return renameat2(folder, first, folder, second, exchange);
+    if (renameat2) return renameat2(folder, first, folder, second, flags);
 #if defined(SYS_renameat2)
-    return (int)syscall(SYS_renameat2, folder, first, folder, second, exchange);
+    return (int)syscall(SYS_renameat2, folder, first, folder, second, flags);
 #endif
 #elif defined(__APPLE__) && defined(RENAME_SWAP)
-    return renameatx_np(folder, first, folder, second, RENAME_SWAP);
+    return renameatx_np(folder, first, folder, second, flags);
 #else
-    (void)folder, (void)first, (void)second;
+    (void)folder, (void)first, (void)second, (void)flags;
 #endif
     errno = ENOSYS;
     return -1;
+}
+
+#if defined(__APPLE__) && defined(RENAME_SWAP)
+#define ZV_EXCHANGE RENAME_SWAP
+#define ZV_NO_REPLACE RENAME_EXCL
+#else
+#define ZV_EXCHANGE 2u   /* RENAME_EXCHANGE */
+#define ZV_NO_REPLACE 1u /* RENAME_NOREPLACE */
+#endif
+
+/* Exchanges two files in a folder, each in place of the other, in one step. */
+static inline int zv_exchange_at(int folder, const char *first, const char *second) {
+    return zv_rename_by(folder, first, second, ZV_EXCHANGE);
+}
+
+/* Gives a file a name that nothing has; EEXIST if something has it. */
+static inline int zv_name_new_at(int folder, const char *first, const char *second) {
+    return zv_rename_by(folder, first, second, ZV_NO_REPLACE);
 }
 
 /* Has the system begin to write out a file, without waiting for it. */

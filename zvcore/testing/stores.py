@@ -152,6 +152,7 @@ def _check_keys(store: Store) -> None:
         ("stamp", store.stamp),
         ("put", lambda key: store.put(key, b"x")),
         ("put_if_unchanged", lambda key: store.put_if_unchanged(key, b"x", None)),
+        ("put_first", lambda key: store.put_first(key, b"x")),
         ("delete", store.delete),
         ("object_id", store.object_id),
     ]
@@ -179,6 +180,10 @@ def _check_conditions(store: Store, other: Store) -> None:
     store.delete("c/x")
     refuses(ConflictError, lambda: store.put_if_unchanged("c/x", b"three", first), "the stamp of what was deleted")
     assert store.get("c/x") is None, "a put that was refused has stored nothing"
+    store.put_first("c/x", [b"fi", b"rst"])
+    refuses(ConflictError, lambda: other.put_first("c/x", b"second"), "put_first where an object is")
+    assert _bytes(store, "c/x") == b"first"
+    store.delete("c/x")
 
 
 def _with_line(line: bytes, old: bytes | None) -> bytes:

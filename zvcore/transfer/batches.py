@@ -57,6 +57,9 @@ class Written:
         self.chunks += len(stored)
         self.nbytes += int(stored.sum())
 
+    def copy(self) -> Written:
+        return Written(self.chunks, self.nbytes, self.known)
+
 
 class Steps:
     """Work in several batches, with one count for all of them: of progress, and of what was written."""

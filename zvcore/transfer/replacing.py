@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,7 +47,7 @@ def replace(assignment: Assignment, rows: Rows, steps: Steps) -> None:
 
 def _replace_window(assignment: Assignment, window: list[Group], steps: Steps) -> None:
     """Replace these objects at once, or in parts if the process may not have as many open files."""
-    before, written = steps.before, copy(steps.written)
+    before, written = steps.before, steps.written.copy()
     try:
         replace_groups(assignment, window, steps)
     except OSError as error:
@@ -68,9 +67,9 @@ def replace_groups(assignment: Assignment, groups: list[Group], steps: Steps, co
     left = groups
     after = steps.before + _count(groups)
     # Without what an attempt has stored that is done again: it counts once.
-    written = copy(steps.written)
+    written = steps.written.copy()
     for attempt in again(left[0].key, on=CHANGED):
-        steps.before, steps.written = after - _count(left), copy(written)
+        steps.before, steps.written = after - _count(left), written.copy()
         with attempt, assignment.layout.store.edit_all([group.key for group in left]) as edits:
             for group in left:
                 group.found = UNKNOWN
@@ -78,12 +77,12 @@ def replace_groups(assignment: Assignment, groups: list[Group], steps: Steps, co
                 complete(left, edits)
             with abandoning():
                 left = _pack(assignment, left, steps)
-            written = copy(steps.written)
+            written = steps.written.copy()
             failed: list[Group] = []
             old = _read_old(assignment, left, edits)
             for batch, keep in _batches(assignment, left, edits):
                 failed += _replace_batch(assignment, batch, edits, steps, keep, old)
-            left, written = failed, copy(steps.written)
+            left, written = failed, steps.written.copy()
             if left:
                 raise changed(left[0].key, "")
 

@@ -78,8 +78,9 @@ def _write_chunks(assignment: Assignment, steps: Steps) -> None:
     covered = assignment.covered
     # Chunks that are objects of their own, and wholly new, are written without looking.
     alone = covered if assignment.layout.placement.alone else np.zeros(len(covered), np.bool_)
-    _write_alone(assignment, np.flatnonzero(alone), steps)
-    replace(assignment, np.flatnonzero(~alone), steps)
+    (some,), (others,) = alone.nonzero(), (~alone).nonzero()
+    _write_alone(assignment, some, steps)
+    replace(assignment, others, steps)
 
 
 def _write_alone(assignment: Assignment, covered: Rows, steps: Steps) -> None:

@@ -14,13 +14,13 @@ from zvcore.choices import AUTO, chosen
 from zvcore.codecs.single_values import stays_itself
 from zvcore.documents.left_chunks import remove_left_chunks
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
-from zvcore.stores.sole import making
+from zvcore.stores.sole import make_first
 from zvcore.zarr3.array import Zarr3Array, array_of
 from zvcore.zarr3.attributes import Attributes
 from zvcore.zarr3.composing import array_document, sharded_codecs
 from zvcore.zarr3.dtypes import DataType, data_type_of
 from zvcore.zarr3.filtered import Filtered
-from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, write_document
+from zvcore.zarr3.metadata import DOCUMENT, ArrayMetadata, metadata_of
 from zvcore.zarr3.sharding import refuse_write_mode
 from zvcore.zarr3.telling import forget_below, tell_above
 
@@ -94,25 +94,28 @@ def create_array(
         options["order_in_shard"] = order_in_shard
         options["dead_bytes_threshold"] = dead_bytes_threshold
     # Read back before anything is written: what we write must be what we would accept.
-    metadata = ArrayMetadata.parse(document, "zarr.json")
+    raw = documents.encode(document)
+    metadata = metadata_of(raw, document, DOCUMENT)
+    assert isinstance(metadata, ArrayMetadata)
     array = array_of(store, metadata, through=through, **options)
     refuse_write_mode(array.layout)
     if metadata.pipeline.innermost.filters:
         Filtered(metadata.pipeline.innermost).check_readable()
-    begin_node(store, document, overwrite, through, metadata)
+    begin_node(store, raw, overwrite, through, metadata)
     array.stands()
     return array
 
 
 def _written_fill(data_type: DataType, given: Any) -> Any:
     """A fill value as metadata have it."""
-    fill_value = data_type.default_fill if given is AUTO or given is None else given
     try:
-        if fill_value is not None and not stays_itself(fill_value, data_type.dtype):
+        if given is AUTO or given is None:
+            return data_type.write_fill(data_type.default_fill)
+        if not stays_itself(given, data_type.dtype):
             raise ValueError("it would become another value")
-        return data_type.write_fill(fill_value)
+        return data_type.write_fill(given)
     except (TypeError, ValueError, OverflowError) as error:
-        raise MetadataError(f"not a fill value of {data_type.dtype}: {error}", found=repr(fill_value)) from error
+        raise MetadataError(f"not a fill value of {data_type.dtype}: {error}", found=repr(given)) from error
 
 
 def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), array: ArrayMetadata | None = None) -> None:
@@ -128,7 +131,7 @@ def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), arra
 
 def begin_node(
     store: Store,
-    document: dict[str, Any],
+    document: bytes,
     overwrite: bool,
     through: Sequence[Store],
     array: ArrayMetadata | None = None,
@@ -136,10 +139,9 @@ def begin_node(
     """Make an array or a group here: of several who do so at once, one alone."""
     make_room(store, overwrite, through, array)
     if overwrite:
-        write_document(store, document)
+        store.put(DOCUMENT, document)
     else:
-        with making(store, DOCUMENT) as put:
-            put(documents.encode(document))
+        make_first(store, DOCUMENT, document)
     tell_above(store, through)
 
 
@@ -164,7 +166,7 @@ def _codec(given: Any) -> zvcore.codecs.Codec:
         try:
             meant = zvcore.codecs.from_zarr3(given)
             # Under the name that others know it by, not under the one that was said.
-            return type(meant).from_config(meant.config())
+            return meant if meant.name_in("zarr3") == given else type(meant).from_config(meant.config())
         except CodecNotFoundError:
             return zvcore.codecs.as_codec(given)
     return zvcore.codecs.as_codec(given)

@@ -22,6 +22,7 @@ _NUMBERS = {
     "uint32": "u4", "uint64": "u8", "float16": "f2", "float32": "f4", "float64": "f8", "complex64": "c8",
     "complex128": "c16", "complex_float32": "c8", "complex_float64": "c16",
 }  # fmt: skip
+_NAMES = {np.dtype(code): name for name, code in reversed(_NUMBERS.items())}
 _SMALL = frozenset((*FLOATS, *INTEGERS))
 _NAMED = re.compile(r"r[0-9]+|string|bytes|variable_length_bytes")
 _LARGEST_ITEM = 2**27
@@ -217,10 +218,10 @@ def _spelled(wanted: np.dtype[Any]) -> Any:
     if wanted.kind in "USV" and wanted.itemsize and wanted.subdtype is None:
         name = {"U": "fixed_length_utf32", "S": "null_terminated_bytes", "V": "raw_bytes"}[wanted.kind]
         return {"name": name, "configuration": {"length_bytes": wanted.itemsize}}
-    for name, code in _NUMBERS.items():
-        if np.dtype(code) == wanted.newbyteorder("="):
-            return name
-    raise UnsupportedError(f"Zarr v3 has no data type for {wanted}")
+    native = wanted.newbyteorder("=")
+    if native not in _NAMES:
+        raise UnsupportedError(f"Zarr v3 has no data type for {wanted}")
+    return _NAMES[native]
 
 
 def _field(records: np.dtype[Any], name: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
+from zvcore import documents
 from zvcore.documents.above import groups_to
 from zvcore.documents.inside import members_in
 from zvcore.errors import ConflictError, NotFoundError
@@ -162,7 +163,8 @@ def create_group(
     through: Sequence[Store] = (),
     **options: Any,
 ) -> Zarr3Group:
-    begin_node(store, group_document(Attributes.checked(attrs or {})), overwrite, through)
+    document = group_document(Attributes.checked(attrs or {}))
+    begin_node(store, documents.encode(document), overwrite, through)
     metadata = read_metadata(store)
     assert isinstance(metadata, GroupMetadata)
     return Zarr3Group(store, metadata, through=through, **options)

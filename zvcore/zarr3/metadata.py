@@ -48,6 +48,7 @@ __all__ = [
     "ArrayMetadata",
     "GroupMetadata",
     "attributes_of",
+    "metadata_of",
     "read_metadata",
     "write_document",
 ]
@@ -287,7 +288,11 @@ def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetada
     raw = _fetch(store, key)
     if raw is None:
         raise NotFoundError("there is no zarr.json", key=f"{store.root}/{key}")
-    document = documents.parse(raw, key)
+    return metadata_of(raw, documents.parse(raw, key), key)
+
+
+def metadata_of(raw: bytes, document: dict[str, Any], key: str) -> ArrayMetadata | GroupMetadata:
+    """What a document says, which is written so."""
     known = kept(_nothing_known)
     if (found := known.get((raw, key))) is not None:
         with suppress(ZvcoreError):  # whoever needs it is told
