@@ -110,7 +110,7 @@ class OneChunkPerObject(Placement):
         if data is None:
             edit.delete()
         else:
-            edit.put(data)
+            edit.put_data(data)
 
     def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
         keys = list(self.keys(positions))
@@ -119,7 +119,7 @@ class OneChunkPerObject(Placement):
         def put(row: int) -> None:
             data = chunks[row]
             assert data is not None
-            self.store.put(keys[row], data)
+            self.store.put_data(keys[row], data)
 
         self.store.each(put, np.flatnonzero(~absent).tolist())
         self.store.delete_all(keys[row] for row in np.flatnonzero(absent).tolist())

@@ -340,7 +340,7 @@ class _Mirror:
         digest = hashlib.md5(usedforsecurity=False)
         if first.size <= _BLOCK:
             digest.update(first.data)
-            self.target.put(to, first.data)
+            self.target.put_data(to, first.data)
         else:
             self._copied_in_blocks(key, to, first, digest)
         return _Done("copied", first.size, digest.hexdigest())

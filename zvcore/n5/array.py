@@ -218,7 +218,7 @@ class N5Array(WithAttributes, Array[Item]):
         layout = self._layout
         reverse, items = layout.order == "C", math.prod(self.metadata.block_size)
         parts = encode_block(block, self.ndim, self.data_type, layout.chains[0], reverse, items)
-        layout.store.put(layout.chunk_name(place), parts)
+        layout.store.put_data(layout.chunk_name(place), parts)
 
     # --- changing the whole
 

@@ -274,12 +274,24 @@ class Store(ABC):
 
         await to_thread(self.put, key, data)
 
+    async def aput_data(self, key: str, data: bytes) -> None:
+        """`put_data`, as `aget` is to `get`."""
+        from asyncio import to_thread
+
+        await to_thread(self.put_data, key, data)
+
     @abstractmethod
     def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
         """`put`, unless the object is no longer what it was when `stamp` was taken: then `ConflictError`.
 
         A stamp of None means that the object must not exist.
         """
+
+    def put_data(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
+        """`put` of what there is much of, such as chunks and shards, and not of a document: as durable as the store's
+        `durability` says, where `put` may do more.
+        """
+        self.put(key, data)
 
     def put_first(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
         """`put` of what only this begins, which none does under a lock: `ConflictError` if something is there."""

@@ -89,6 +89,13 @@ class Edit:
         else:
             self._store.put_if_unchanged(self.key, data, self._replaces)
 
+    def put_data(self, data: Buffer | Sequence[Buffer]) -> None:
+        """`put` of chunks or a shard, as the store has it."""
+        if self.locked or isinstance(self._replaces, Anything):
+            self._store.put_data(self.key, data)
+        else:
+            self._store.put_if_unchanged(self.key, data, self._replaces)
+
     def writer(self) -> ObjectWriter:
         """`put` piece by piece."""
         return self._store.writer(self.key, ANYTHING if self.locked else self._replaces)

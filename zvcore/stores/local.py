@@ -19,7 +19,7 @@ from zvcore.stores.durability import chosen_durability, durability_code, single_
 from zvcore.stores.folders import put_aside, remove_tree
 from zvcore.stores.growing import Growth
 from zvcore.stores.kept_versions import cut_short, is_cut_short, kept_version, settle_kept, settle_kept_of
-from zvcore.stores.late_writes import settle
+from zvcore.stores.late_writes import settle, start
 from zvcore.stores.listing import Listing
 from zvcore.stores.lock_names import too_long
 from zvcore.stores.locks import FileLock, FileLocks, held_locks, holds, lock_path, remove_stale_lock
@@ -294,6 +294,12 @@ class LocalStore(Store):
                 # No hard links here: the lock has to do.
                 self._replace(path, as_parts(data))
 
+    def put_data(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
+        self._refuse_if_read_only(key)
+        if self.durability == "late":
+            start()
+        self._replace(files.join(self._folder, key), as_parts(data), durability_code(self.durability))
+
     def put_first(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
         self._refuse_if_read_only(key)
         try:
@@ -305,10 +311,12 @@ class LocalStore(Store):
                 raise
             self.put_if_unchanged(key, data, None)
 
-    def _replace(self, path: bytes, parts: tuple[Buffer, ...], exclusive: bool = False) -> None:
-        durability = single_object_code(self.durability)
+    def _replace(
+        self, path: bytes, parts: tuple[Buffer, ...], durability: int | None = None, exclusive: bool = False
+    ) -> None:
+        way = single_object_code(self.durability) if durability is None else durability
         try:
-            self._in_its_folder(path, lambda: file_writes.replace(path, parts, durability, exclusive))
+            self._in_its_folder(path, lambda: file_writes.replace(path, parts, way, exclusive))
         finally:
             pool.drop(path)
 

@@ -133,6 +133,9 @@ class RemoteStore(Store):
         self._check_write(key)
         await self._client.aput(self._path(key), data)
 
+    async def aput_data(self, key: str, data: bytes) -> None:
+        await self.aput(key, data)
+
     def snapshot(
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
     ) -> Snapshot | None:

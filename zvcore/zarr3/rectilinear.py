@@ -230,7 +230,7 @@ class RectilinearArray(Zarr3Array[Item]):
 
     def write_encoded(self, position: Any, data: Any) -> None:
         self._check_current()
-        self.store.put(self.metadata.key(self._position(position)), bytes(data))
+        self.store.put_data(self.metadata.key(self._position(position)), bytes(data))
 
     # --- the whole
 

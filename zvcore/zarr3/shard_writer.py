@@ -169,7 +169,7 @@ class ShardWriter:
         # What cannot be removed under a condition becomes a shard without chunks, which says the same.
         new = rebuilt(self.layout, raw, positions, list(chunks), self.key, keep=not edit.can_delete)
         if new is not None:
-            edit.put(new)
+            edit.put_data(new)
         else:
             edit.delete()
 
@@ -198,7 +198,7 @@ class ShardWriter:
         row_of[slots] = np.arange(len(slots))
         assembler = ShardAssembler(self.form)
         assembler.add(present, lengths[present])
-        edit.put(assembler.finish(self._pieces(index, row_of[present], present, chunks)))
+        edit.put_data(assembler.finish(self._pieces(index, row_of[present], present, chunks)))
 
     def _pieces(
         self, index: Index | None, rows: Positions, present: npt.NDArray[np.int64], chunks: Buffers
