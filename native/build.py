@@ -267,7 +267,9 @@ LIBRARIES = (
             Change(
                 "decompress/zstd_decompress.c",
                 BLOCK,
-                f"        zv_see_next(dctx, ip, cBlockSize, remainingSrcSize, &blockProperties);\n{BLOCK}",
+                f"""        if (zv_is_enough(dctx, op)) return (size_t)(op - ostart);
+        zv_see_next(dctx, ip, cBlockSize, remainingSrcSize, &blockProperties, op);
+{BLOCK}""",
             ),
         ),
         include=(".", str(HERE)),

@@ -11,6 +11,7 @@ typedef struct {
     size_t next_size;
     zv_literals ready; /* what was read ahead */
     int keep;          /* It was read before the frame began. */
+    const BYTE *enough; /* no more than up to here is to be decoded; NULL: all of the frame */
     HUF_DTable tables[2][HUF_DTABLE_SIZE(ZSTD_HUFFDTABLE_CAPACITY_LOG)];
     BYTE room[2][ZSTD_BLOCKSIZE_MAX + WILDCOPY_OVERLENGTH];
 } zv_ahead;
@@ -23,6 +24,7 @@ static inline void zv_forget_ahead(zv_ahead *ahead) {
 
 static inline void zv_new_ahead(zv_ahead *ahead) {
     ahead->keep = 0;
+    ahead->enough = NULL;
     zv_forget_ahead(ahead);
 }
 

@@ -5,13 +5,21 @@
 
 #include "decoder_ahead.h"
 
-/* Before a block is decoded, of `size` bytes at `block`: the one behind it. `rest` bytes are left from `block` on. */
-static void zv_see_next(ZSTD_DCtx *dctx, const BYTE *block, size_t size, size_t rest, const blockProperties_t *is) {
+/* Whether no more of a frame is to be decoded than what lies before `out`. */
+static int zv_is_enough(const ZSTD_DCtx *dctx, const BYTE *out) {
+    return dctx->ahead.enough != NULL && out >= dctx->ahead.enough;
+}
+
+/* Before a block is decoded, of `size` bytes at `block`, to `out`: the one behind it. `rest` bytes are left from `block`
+ * on. */
+static void zv_see_next(ZSTD_DCtx *dctx, const BYTE *block, size_t size, size_t rest, const blockProperties_t *is,
+                        const BYTE *out) {
     blockProperties_t next;
     size_t next_size;
 
     dctx->ahead.next = NULL;
     if (is->lastBlock || is->blockType != bt_compressed) return;
+    if (dctx->ahead.enough != NULL && (size_t) (dctx->ahead.enough - out) <= dctx->fParams.blockSizeMax) return;
     block += size;
     rest -= size;
     next_size = ZSTD_getcBlockSize(block, rest, &next);
@@ -67,6 +75,29 @@ int zv_zstd_decompress_two(ZSTD_DCtx *const dctx[2], void *const out[2], const s
         if (decoded != out_size[i]) return 0;
     }
     return 1;
+}
+
+static size_t ZSTD_decompressFrame(ZSTD_DCtx *dctx, void *dst, size_t dstCapacity, const void **srcPtr,
+                                   size_t *srcSizePtr);
+
+/* Whether the first bytes were decoded of a frame that decodes to `out_size` and has no checksum. */
+ZSTDLIB_API int zv_zstd_decompress_first(ZSTD_DCtx *dctx, void *out, size_t out_size, size_t first, const void *in,
+                                         size_t in_size);
+int zv_zstd_decompress_first(ZSTD_DCtx *dctx, void *out, size_t out_size, size_t first, const void *in, size_t in_size) {
+    ZSTD_FrameHeader header;
+    size_t decoded;
+
+    if (ZSTD_getFrameHeader(&header, in, in_size) != 0 || header.frameType != ZSTD_frame || header.dictID != 0
+        || header.frameContentSize != out_size || header.checksumFlag || first > out_size
+        || out_size - first < header.blockSizeMax)
+        return 0;
+    if (ZSTD_isError(ZSTD_decompressBegin_usingDict(dctx, NULL, 0))) return 0;
+    ZSTD_checkContinuity(dctx, out, out_size);
+    dctx->ahead.enough = (const BYTE *) out + first;
+    decoded = ZSTD_decompressFrame(dctx, out, out_size, &in, &in_size);
+    dctx->ahead.enough = NULL;
+    zv_forget_ahead(&dctx->ahead);
+    return !ZSTD_isError(decoded) && decoded >= first;
 }
 
 #endif

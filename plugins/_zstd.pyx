@@ -46,6 +46,8 @@ cdef extern from "zv_two_frames.h" nogil:
     bint ZV_KNOWS_TWO_FRAMES
     bint zv_zstd_decompress_two(ZSTD_DCtx_s **contexts, void **dst, const size_t *size, const void **src,
                                 const size_t *n)
+    bint ZV_KNOWS_FIRST_BLOCKS
+    bint zv_zstd_decompress_first(ZSTD_DCtx_s *context, void *dst, size_t size, size_t first, const void *src, size_t n)
 
 cdef extern from "zstd_errors.h" nogil:
     int ZSTD_getErrorCode(size_t code)
@@ -194,6 +196,14 @@ cdef int32_t decode_two(const void *cfg, void *worker, const uint8_t *const *src
     return ZV_OK if zv_zstd_decompress_two(own.decompressors, results, sizes, frames, lengths) else ZV_CORRUPT
 
 
+cdef int32_t decode_first(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t size,
+                          uint64_t first) noexcept nogil:
+    cdef Worker *own = <Worker *> worker
+    if not make_decompressors(own, 1):
+        return ZV_NOMEM
+    return ZV_OK if zv_zstd_decompress_first(own.decompressors[0], dst, size, first, src, n) else ZV_CORRUPT
+
+
 cdef bytes LIBRARY = library_name(b"libzstd", ZSTD_versionString())
 
 
@@ -211,4 +221,6 @@ def codec_table(int level, bint checksum):
     table.decode = decode
     if ZV_KNOWS_TWO_FRAMES:
         table.decode_two = decode_two
+    if ZV_KNOWS_FIRST_BLOCKS:
+        table.decode_first = decode_first
     return wrap_table(table)

@@ -42,3 +42,5 @@ cdef extern from "zv_codec.h" nogil:
         uint64_t (*plain_at)(const void *cfg, const uint8_t *src, uint64_t n, uint64_t size) noexcept nogil
         int32_t (*decode_two)(const void *cfg, void *worker, const uint8_t *const *src, const uint64_t *n,
                               uint8_t *const *dst, const uint64_t *size) noexcept nogil
+        int32_t (*decode_first)(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst,
+                                uint64_t size, uint64_t first) noexcept nogil

@@ -41,8 +41,9 @@ cdef struct Parts:
     uint64_t n
     uint8_t *into
     uint64_t size
+    uint64_t begin, end         # of the bytes that are wanted; the parts that hold them are decoded
     uint64_t part               # bytes of each but the last
-    int64_t count
+    int64_t count               # the one behind the last that is wanted
     int threads
     int64_t next                # taken atomically
     int failed
@@ -80,17 +81,26 @@ cdef inline void decode_some_parts(void *context, int number) noexcept nogil:
         give_worker(table, parts.workers, worker)
 
 
-# Whether helpers and this thread have decoded `n` bytes at `src` to exactly `size` bytes; `parts` has all fields up to
-# `size`. If not, the codec has to be asked for the whole, and says what is wrong.
+# Whether helpers and this thread have decoded what is wanted of `n` bytes at `src`, all of which decode to exactly `size`
+# bytes; `parts` has all fields up to `end`. If not, the codec has to be asked for the whole, and says what is wrong.
 cdef inline bint decode_parts(Parts *parts, const Helpers *helpers) noexcept nogil:
-    if helpers.count == 0 or parts.size < WORTH_SHARING or not ZV_HAS_PARTS(parts.table):
+    cdef bint some = parts.end - parts.begin <= parts.size // 4 * 3
+    cdef bint shared = helpers.count != 0 and parts.end - parts.begin >= WORTH_SHARING
+    if not (some or shared) or parts.begin >= parts.end or not ZV_HAS_PARTS(parts.table):
         return False
     parts.part = parts.table.part_size(parts.table.cfg, parts.src, parts.n, parts.size)
     if parts.part == 0 or parts.part >= parts.size:
         return False
-    parts.count = (parts.size - 1) // parts.part + 1
-    parts.threads = <int> min(<int64_t> helpers.count, parts.count - 1) + 1
-    parts.next = 0
+    parts.next = parts.begin // parts.part
+    parts.count = (parts.end - 1) // parts.part + 1
+    if not shared and (parts.count - parts.next) * parts.part > parts.size // 4 * 3:
+        return False                # all at once takes less time
+    parts.threads = <int> min(<int64_t> helpers.count, parts.count - parts.next - 1) + 1 if shared else 1
     parts.failed = 0
+    if parts.threads == 1:
+        parts.begin = parts.next * parts.part
+        parts.end = min(parts.count * parts.part, parts.size)
+        return parts.table.decode_part(parts.table.cfg, parts.worker, parts.src, parts.n, parts.begin,
+                                       parts.into + parts.begin, parts.end - parts.begin) == ZV_OK
     helpers.together(decode_some_parts, parts, parts.threads - 1)
     return not parts.failed

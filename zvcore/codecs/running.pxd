@@ -78,12 +78,14 @@ cdef struct Wanted:
     uint8_t *into               # where exactly `size` bytes are to go; NULL: anywhere
     uint64_t size               # ZV_SIZE_UNKNOWN: as many bytes as there are,
     uint64_t most               # but no more than this
+    uint64_t begin, end         # where `size` is known: which of the bytes count, the others may be anything
 
 
 cdef inline Wanted exactly(uint64_t size, uint8_t *into) noexcept nogil:
     cdef Wanted wanted
     wanted.into = into
-    wanted.size = wanted.most = size
+    wanted.size = wanted.most = wanted.end = size
+    wanted.begin = 0
     return wanted
 
 
@@ -92,6 +94,7 @@ cdef inline Wanted at_most(uint64_t size) noexcept nogil:
     wanted.into = NULL
     wanted.size = ZV_SIZE_UNKNOWN
     wanted.most = size
+    wanted.begin = wanted.end = 0
     return wanted
 
 
@@ -100,6 +103,9 @@ cdef int begin_running(Runner *runner, Stages **chains, int chain_count) noexcep
 cdef void end_running(Runner *runner) noexcept nogil
 # Frees each piece of its memory that has grown beyond `most` bytes.
 cdef void trim_runner(Runner *runner, uint64_t most) noexcept nogil
+
+# Whether chunks of these stages can be decoded in part, as far as is known without a look at any stream.
+cdef bint decodes_part(const Stages *stages) noexcept nogil
 
 # Whether a chunk of `size` bytes lies in `stored` as it is, without anything to decode: then `result` is where. What is
 # wrong with `stored` is not told; `decode_chain` does that.

@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memset
 
 from zvcore.codecs.abi cimport ZV_INTERNAL, ZV_NOMEM, ZV_OK, ZV_SIZE_UNKNOWN, ZV_SPACE, zv_codec, zv_error
 from zvcore.codecs.failures cimport RAISED, TOO_LONG, UNKNOWN_STAGE, WRONG_SIZE, CodecFailure, fail_size
-from zvcore.codecs.parts cimport Parts, decode_parts
+from zvcore.codecs.parts cimport ZV_HAS_PARTS, Parts, decode_parts
 from zvcore.codecs.room cimport next_room
 from zvcore.codecs.workers cimport Workers, give_worker, take_worker
 from zvcore.system.interpreter cimport zv_need_python
@@ -25,9 +25,13 @@ cdef extern from *:
         ((table)->struct_size >= offsetof(zv_codec, plain_at) + sizeof(void (*)(void)) && (table)->plain_at != NULL)
     #define ZV_HAS_TWO(table) \\
         ((table)->struct_size >= offsetof(zv_codec, decode_two) + sizeof(void (*)(void)) && (table)->decode_two != NULL)
+    #define ZV_HAS_FIRST(table) \\
+        ((table)->struct_size >= offsetof(zv_codec, decode_first) + sizeof(void (*)(void)) && \\
+         (table)->decode_first != NULL)
     """
     bint ZV_HAS_PLAIN(const zv_codec *table) noexcept nogil
     bint ZV_HAS_TWO(const zv_codec *table) noexcept nogil
+    bint ZV_HAS_FIRST(const zv_codec *table) noexcept nogil
 
 
 cdef enum:
@@ -234,8 +238,11 @@ cdef int32_t decode_growing(Attempt *attempt, Scratch *out, CodecFailure *failur
     return status
 
 
-cdef bint decoded_together(Runner *runner, Workers *workers, Attempt *attempt, uint8_t *into) noexcept nogil:
-    """Whether several threads could decode what has exactly the size of the room."""
+cdef bint decoded_in_parts(Runner *runner, Workers *workers, Attempt *attempt, const Wanted *wanted,
+                           uint8_t *into) noexcept nogil:
+    """Whether several threads could decode what has exactly the size of the room, or what is wanted could be decoded
+    without the rest.
+    """
     cdef Parts parts
     parts.table = attempt.table
     parts.workers = workers
@@ -244,7 +251,13 @@ cdef bint decoded_together(Runner *runner, Workers *workers, Attempt *attempt, u
     parts.n = attempt.given.size
     parts.into = into
     parts.size = attempt.size = attempt.room
-    return decode_parts(&parts, &runner.helpers)
+    parts.begin = wanted.begin
+    parts.end = wanted.end
+    if decode_parts(&parts, &runner.helpers):
+        return True
+    return (ZV_HAS_FIRST(attempt.table) and wanted.end <= attempt.room // 4 * 3
+            and attempt.table.decode_first(attempt.table.cfg, attempt.worker, attempt.given.data, attempt.given.size,
+                                           into, attempt.room, wanted.end) == ZV_OK)
 
 
 cdef int decode_stage(Runner *runner, int chain, int stage, const Wanted *wanted, Scratch *out,
@@ -277,7 +290,7 @@ cdef int decode_stage(Runner *runner, int chain, int stage, const Wanted *wanted
         if target == NULL:
             return fail(runner, stage, ZV_NOMEM, True)
         attempt.room = wanted.size
-        if (not decoded_together(runner, runner.chains[chain].stage[stage].workers, &attempt, target)
+        if (not decoded_in_parts(runner, runner.chains[chain].stage[stage].workers, &attempt, wanted, target)
                 and decode_exactly(&attempt, target, &runner.failure) != ZV_OK):
             return -1
     data.data = target
@@ -319,6 +332,14 @@ cdef bint find_plain(const Runner *runner, int chain, Bytes stored, uint64_t siz
     result.data = stored.data + at
     result.size = size
     return True
+
+
+cdef bint decodes_part(const Stages *stages) noexcept nogil:
+    cdef const zv_codec *table
+    if stages.count == 0:
+        return True
+    table = stages.stage[0].table
+    return table != NULL and (ZV_HAS_PARTS(table) or ZV_HAS_FIRST(table))
 
 
 cdef bint decodes_two(const Stages *stages) noexcept nogil:

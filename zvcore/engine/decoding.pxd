@@ -6,7 +6,7 @@ from zvcore.codecs.running cimport Bytes
 from zvcore.engine.chunks cimport Chunks
 from zvcore.engine.form cimport Block
 from zvcore.engine.load cimport Stored
-from zvcore.engine.moving cimport Target
+from zvcore.engine.moving cimport Span, Target
 from zvcore.engine.selection cimport Selection
 from zvcore.engine.slots cimport Slot
 
@@ -42,6 +42,11 @@ cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chun
 # `apart` one after the other.
 cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64_t *order, int64_t count,
                      const Bytes *together, Stored apart, const Target *target) noexcept nogil
+
+# Whether it is worth it to read no more of a chunk than a selection wants, whose bytes are stored as they are: `span` of
+# the `size` bytes that the chunk has.
+cdef bint lies_in_part(Chunks chunks, Selection selection, int64_t chunk, const Target *target, uint64_t *size,
+                       Span *span) noexcept nogil
 
 # Where the bytes of a chunk can be read to as they are, if there are `room` of them: its place among the values of the
 # selection. NULL if its bytes do not lie there in that way.

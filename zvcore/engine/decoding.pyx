@@ -10,10 +10,16 @@ from zvcore.engine.chunks cimport Chunks, chain_of, position_of
 from zvcore.engine.failures cimport FRAME_FAILURE, MEMORY_FAILURE
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
 from zvcore.engine.framing cimport zv_frame
-from zvcore.engine.moving cimport MOST_JOINED, Place, Target, direct_target, fill_out, move_out, move_out_joined
+from zvcore.engine.moving cimport (
+    MOST_JOINED, Place, Span, Target, direct_target, fill_out, move_out, move_out_joined, span_of,
+)
 from zvcore.engine.slots cimport fail, fail_codec, fail_frame
 from zvcore.kernels.blocks cimport fill_block
 from zvcore.system.scratch cimport Scratch, reserve
+
+
+cdef enum:
+    WORTH_LEAVING = 4 << 10         # bytes of a chunk that are not read where nobody wants them
 
 
 cdef int open_frame(Slot *slot, Form form, int64_t chunk, Bytes *stored, Block *block) noexcept nogil:
@@ -38,30 +44,43 @@ cdef int open_frame(Slot *slot, Form form, int64_t chunk, Bytes *stored, Block *
     return 0
 
 
-cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint8_t *direct, uint64_t room,
-                      Block *block, const uint8_t **values) noexcept nogil:
-    cdef int chain = chain_of(chunks, chunk)
+cdef int open_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes *stored, Block *block,
+                    uint64_t *header) noexcept nogil:
+    """Take off what a framed chunk says of itself, `header` bytes, and lay out the block by it."""
     cdef uint64_t whole = stored.size
-    cdef Wanted wanted
+    header[0] = 0
+    if chunks.form.edge != FRAMED_EDGE:
+        return 0
+    if open_frame(slot, chunks.form, chunk, stored, block) != 0:
+        return -1
+    header[0] = whole - stored.size
+    # Bytes behind the values of a chunk that nothing encodes.
+    if (chunks.form.trailing and slot.runner.chains[chain_of(chunks, chunk)].count == 0
+            and stored.size > block.nbytes):
+        stored.size = block.nbytes
+    return 0
+
+
+cdef int decode_opened(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint64_t header, const Wanted *wanted,
+                       const uint8_t **values) noexcept nogil:
+    cdef int chain = chain_of(chunks, chunk)
     cdef Bytes decoded
-    if chunks.form.edge == FRAMED_EDGE:
-        if open_frame(slot, chunks.form, chunk, &stored, block) != 0:
-            return -1
-        whole -= stored.size
-        # Bytes behind the values of a chunk that nothing encodes.
-        if chunks.form.trailing and slot.runner.chains[chain].count == 0 and stored.size > block.nbytes:
-            stored.size = block.nbytes
-    else:
-        whole = 0
-    if block.nbytes > room:
-        direct = NULL
-    wanted = exactly(block.nbytes, direct)
-    if decode_chain(&slot.runner, chain, stored, &wanted, &decoded) != 0:
+    if decode_chain(&slot.runner, chain, stored, wanted, &decoded) != 0:
         fail_codec(slot, chain, chunk)
-        slot.failure.offset = whole     # of the chunk's own header
+        slot.failure.offset = header    # of the chunk's own header
         return -1
     values[0] = decoded.data
     return 0
+
+
+cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint8_t *direct, uint64_t room,
+                      Block *block, const uint8_t **values) noexcept nogil:
+    cdef uint64_t header
+    cdef Wanted wanted
+    if open_block(slot, chunks, chunk, &stored, block, &header) != 0:
+        return -1
+    wanted = exactly(block.nbytes, direct if block.nbytes <= room else NULL)
+    return decode_opened(slot, chunks, chunk, stored, header, &wanted, values)
 
 
 cdef bint gains_by_two(Chunks chunks) noexcept nogil:
@@ -116,6 +135,9 @@ cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chun
                     const Target *target) noexcept nogil:
     cdef Place place
     cdef Block block
+    cdef Span span
+    cdef Wanted wanted
+    cdef uint64_t header
     cdef const uint8_t *values = NULL
     cdef char *direct = NULL
     place.row = chunk
@@ -124,9 +146,17 @@ cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chun
         fill_out(chunks.form, selection, place, target)
         return 0
     chunks.form.written_block(place.position, &block)
+    if open_block(slot, chunks, chunk, &stored, &block, &header) != 0:
+        return -1
     if chunks.form.edge != FRAMED_EDGE:
         direct = direct_target(chunks.form, selection, place, &block, target)
-    if decode_block(slot, chunks, chunk, stored, <uint8_t *> direct, block.nbytes, &block, &values) != 0:
+    wanted = exactly(block.nbytes, <uint8_t *> direct)
+    if direct == NULL:
+        span = span_of(chunks.form, selection, place, &block, target)
+        if span.begin < span.end:
+            wanted.begin = span.begin
+            wanted.end = span.end
+    if decode_opened(slot, chunks, chunk, stored, header, &wanted, &values) != 0:
         return -1
     if values != <uint8_t *> direct:
         move_out(chunks.form, selection, place, <const char *> values, &block, target)
@@ -230,6 +260,21 @@ cdef bint is_same_shape(Form form, const Block *block, const Block *other) noexc
         if block.shape[axis] != other.shape[axis]:
             return False
     return True
+
+
+cdef bint lies_in_part(Chunks chunks, Selection selection, int64_t chunk, const Target *target, uint64_t *size,
+                       Span *span) noexcept nogil:
+    cdef Block block
+    cdef Place place
+    if chunks.form.edge == FRAMED_EDGE or chunks.prepared.chains.stages[chain_of(chunks, chunk)
+                                                                        - chunks.first_chain].count:
+        return False
+    place.row = chunk
+    place.position = position_of(chunks, chunk)
+    chunks.form.written_block(place.position, &block)
+    span[0] = span_of(chunks.form, selection, place, &block, target)
+    size[0] = block.nbytes
+    return span.begin < span.end and block.nbytes - (span.end - span.begin) >= WORTH_LEAVING
 
 
 cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk, uint64_t *room,

@@ -1,10 +1,16 @@
-from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t, uintptr_t
 
 from zvcore.codecs.running cimport Bytes
 from zvcore.engine.chunks cimport Chunks
+from zvcore.engine.moving cimport Span
 from zvcore.engine.paths cimport Paths
 from zvcore.engine.slots cimport Slot
 from zvcore.system.files cimport file_stamp
+
+
+# Where a chunk would begin of which this part is in memory: nobody looks there.
+cdef inline const uint8_t *begin_of(const uint8_t *memory, const Span *part) noexcept nogil:
+    return <const uint8_t *> (<uintptr_t> memory - part.begin)
 
 
 cdef class Stored:
@@ -28,6 +34,10 @@ cdef class Stored:
     # the slot's scratch memory.
     cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, uint64_t room,
                   Bytes *found) noexcept nogil
+    # The same in the scratch memory, but of a chunk that has `size` bytes only this part has to be there; the others may be
+    # anything.
+    cdef int load_part(self, Slot *slot, int64_t chunk, uint64_t most, uint64_t size, const Span *part,
+                       Bytes *found) noexcept nogil
     # The bytes that hold several chunks of a run, and the offset in the object of the first of them.
     cdef int load_run(self, Slot *slot, int64_t run, Bytes *found, uint64_t *base) noexcept nogil
     # Called once for each run, and `leave` when a thread has done its last. A thread counts the runs that it has done
@@ -44,6 +54,8 @@ cdef class AtHand(Stored):
 
 cdef class WholeFiles(Stored):
     cdef Paths paths
+
+    cdef int open_file(self, Slot *slot, int64_t chunk, uint64_t most, file_stamp *stamp) noexcept nogil
 
 
 cdef class FileRanges(Stored):

@@ -33,6 +33,10 @@ cdef enum:
     RUN_SPAN = 264 << 10
 
 
+cdef enum:
+    NO_FILE = -2
+
+
 cdef class Stored:
     """Where the stored bytes of some chunks are: `AtHand`, `WholeFiles` or `FileRanges`."""
 
@@ -77,6 +81,10 @@ cdef class Stored:
         found.data = NULL
         found.size = 0
         return 0
+
+    cdef int load_part(self, Slot *slot, int64_t chunk, uint64_t most, uint64_t size, const Span *part,
+                       Bytes *found) noexcept nogil:
+        return self.load(slot, chunk, most, NULL, 0, found)
 
     cdef int load_run(self, Slot *slot, int64_t run, Bytes *found, uint64_t *base) noexcept nogil:
         found.data = NULL
@@ -151,22 +159,18 @@ cdef class WholeFiles(Stored):
         self.paths = Paths(sources.keys, root)
         self.take_columns(sources, len(self.paths))
 
-    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, uint64_t room,
-                  Bytes *found) noexcept nogil:
+    cdef int open_file(self, Slot *slot, int64_t chunk, uint64_t most, file_stamp *stamp) noexcept nogil:
+        """The descriptor of a chunk's file, NO_FILE if there is none, -1 with a failure."""
         cdef char *path = self.paths.write(&slot.path, self.object_of(chunk))
-        cdef uint8_t *memory
-        cdef int64_t got
-        cdef file_stamp stamp
         cdef int fd, code
-        found.data = NULL
         if path == NULL:
             return fail(slot, MEMORY_FAILURE, chunk)
-        fd = open_object(path, &stamp)
+        fd = open_object(path, stamp)
         if fd == -ENOENT:
             code = in_its_place(path)
-            return fail_system(slot, chunk, code) if code != 0 else 0
+            return fail_system(slot, chunk, code) if code != 0 else NO_FILE
         if fd == -ENOTDIR or fd == -ENAMETOOLONG:
-            return 0
+            return NO_FILE
         if fd < 0:
             return fail_system(slot, chunk, -fd)
         if stamp.size > most:
@@ -175,6 +179,17 @@ cdef class WholeFiles(Stored):
             slot.failure.expected = most
             slot.failure.found = stamp.size
             return -1
+        return fd
+
+    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, uint64_t room,
+                  Bytes *found) noexcept nogil:
+        cdef uint8_t *memory
+        cdef int64_t got
+        cdef file_stamp stamp
+        cdef int fd = self.open_file(slot, chunk, most, &stamp)
+        found.data = NULL
+        if fd < 0:
+            return 0 if fd == NO_FILE else -1
         memory = into if into != NULL and stamp.size == room else reserve_stored(slot, stamp.size)
         if memory == NULL:
             close(fd)
@@ -185,6 +200,25 @@ cdef class WholeFiles(Stored):
             return fail_system(slot, chunk, <int> -got)
         found.size = got
         found.data = memory
+        return 0
+
+    cdef int load_part(self, Slot *slot, int64_t chunk, uint64_t most, uint64_t size, const Span *part,
+                       Bytes *found) noexcept nogil:
+        cdef uint8_t *memory
+        cdef int64_t got = -1
+        cdef file_stamp stamp
+        cdef int fd = self.open_file(slot, chunk, most, &stamp)
+        found.data = NULL
+        if fd < 0:
+            return 0 if fd == NO_FILE else -1
+        memory = reserve_stored(slot, part.end - part.begin) if stamp.size == size else NULL
+        if memory != NULL:
+            got = read_at(fd, memory, part.end - part.begin, part.begin)
+        close(fd)
+        if got < 0 or <uint64_t> got != part.end - part.begin:
+            return self.load(slot, chunk, most, NULL, 0, found)     # which says what is wrong
+        found.size = size
+        found.data = begin_of(memory, part)
         return 0
 
 
@@ -348,6 +382,24 @@ cdef class FileRanges(Stored):
             return 0
         found.size = self.length[chunk]
         return self.load_span(slot, chunk, self.offset[chunk], into if found.size == room else NULL, found)
+
+    cdef int load_part(self, Slot *slot, int64_t chunk, uint64_t most, uint64_t size, const Span *part,
+                       Bytes *found) noexcept nogil:
+        cdef uint64_t offset = self.offset[chunk], have
+        cdef uint8_t *memory = NULL
+        cdef int fd = -1
+        if self.length[chunk] == size and offset < <uint64_t> 1 << 62:
+            fd = self.open_once(slot, chunk, self.object_of(chunk))
+            if fd < 0:
+                return -1
+            if zv_size_of(fd, &have) == 0 and have >= offset and have - offset >= size:
+                memory = reserve_stored(slot, part.end - part.begin)
+        if memory == NULL or read_at(fd, memory, part.end - part.begin,
+                                     offset + part.begin) != <int64_t> (part.end - part.begin):
+            return self.load(slot, chunk, most, NULL, 0, found)     # which says what is wrong
+        found.size = size
+        found.data = begin_of(memory, part)
+        return 0
 
     cdef int load_run(self, Slot *slot, int64_t run, Bytes *found, uint64_t *base) noexcept nogil:
         cdef int64_t first = self.order[self.runs[run]]

@@ -1,6 +1,6 @@
 """Moves items between chunks and the memory of a selection's values."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from zvcore.engine.form cimport Block, Form
 from zvcore.engine.selection cimport Selection
@@ -58,6 +58,12 @@ cdef bint joins(Form form, Selection selection, Place place, const Target *targe
 # As many blocks of one shape, `apart` bytes from each other, to the values. False: none was moved.
 cdef bint move_out_joined(Form form, Selection selection, Place place, const char *chunks, const Block *block,
                           Py_ssize_t apart, const Target *target) noexcept nogil
+# Which bytes of a chunk `move_out` looks at.
+cdef struct Span:
+    uint64_t begin, end
+
+
+cdef Span span_of(Form form, Selection selection, Place place, const Block *block, const Target *target) noexcept nogil
 # From the values into a chunk.
 cdef void move_in(Form form, Selection selection, Place place, char *chunk, const Block *block,
                   const Target *target) noexcept nogil

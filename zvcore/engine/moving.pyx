@@ -246,6 +246,55 @@ cdef void move_out(Form form, Selection selection, Place place, const char *chun
         run_move(&move, 0, move.chunk, move.result)
 
 
+cdef Span span_of(Form form, Selection selection, Place place, const Block *block, const Target *target) noexcept nogil:
+    cdef Span span
+    cdef Share share
+    cdef int axis
+    cdef int64_t first, last
+    if target.begin != NULL:
+        return span_of_points(form, place.row, block, target)
+    span.begin = 0
+    span.end = form.itemsize
+    for axis in range(selection.ndim):
+        first = 0
+        last = block.shape[axis] - 1
+        if selection.axes[axis].kind != LIST_AXIS:
+            share = share_of(&selection.axes[axis], place.position[axis], form.chunk[axis])
+            first = share.source
+            last = min(last, share.source + (share.count - 1) * share.step)
+        if last < first:
+            span.begin = span.end = 0
+            return span
+        span.begin += <uint64_t> first * block.strides[axis]
+        span.end += <uint64_t> last * block.strides[axis]
+    return span
+
+
+cdef Span span_of_points(Form form, int64_t row, const Block *block, const Target *target) noexcept nogil:
+    """Of any order, so the least and the last along each axis are taken."""
+    cdef Span span
+    cdef const int64_t *point
+    cdef int64_t i, first, last
+    cdef int axis
+    span.begin = 0
+    span.end = form.itemsize
+    for axis in range(form.ndim):
+        first = block.shape[axis]
+        last = -1
+        point = target.source + target.begin[row] * form.ndim + axis
+        for i in range(target.begin[row], target.end[row]):
+            if point[0] < block.shape[axis]:
+                first = min(first, point[0])
+                last = max(last, point[0])
+            point += form.ndim
+        if last < first:
+            span.begin = span.end = 0
+            return span
+        span.begin += <uint64_t> first * block.strides[axis]
+        span.end += <uint64_t> last * block.strides[axis]
+    return span
+
+
 cdef int joined_axis(Form form) noexcept nogil:
     return form.order[form.ndim - 1]
 

@@ -6,7 +6,7 @@ from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.chunks cimport Chunks
 from zvcore.engine.failures cimport Failure
 from zvcore.engine.load cimport Stored
-from zvcore.engine.moving cimport Items
+from zvcore.engine.moving cimport Items, Span
 from zvcore.engine.slots cimport Slot
 
 
@@ -18,6 +18,8 @@ cdef class Receiver:
 
     # Where the bytes of a chunk can be read to as they are, if there are `room` of them; NULL: nowhere.
     cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil
+    # Whether no more of a chunk need be read than `span` of the `size` bytes that it has.
+    cdef bint in_part(self, int64_t chunk, uint64_t *size, Span *span) noexcept nogil
     # Whether it takes chunks in less time if it is told of the next two beforehand, by `expect`.
     cdef bint in_twos(self) noexcept nogil
     cdef void expect(self, Slot *slot, const int64_t *two, const Bytes *stored) noexcept nogil

@@ -13,14 +13,14 @@ from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.chunks cimport Chunks, chain_of, position_of
 from zvcore.engine.decoding cimport (
-    any_decodes_two, decode_ahead, decode_ahead_of_sizes, gains_by_two, load_two, place_as_stored, read_block,
-    read_joined, stored_limit,
+    any_decodes_two, decode_ahead, decode_ahead_of_sizes, gains_by_two, lies_in_part, load_two, place_as_stored,
+    read_block, read_joined, stored_limit,
 )
 from zvcore.engine.failures cimport (
     CODEC_FAILURE, FRAME_FAILURE, MEMORY_FAILURE, RANGE_FAILURE, TOO_LARGE_FAILURE, Failure,
 )
 from zvcore.engine.load cimport Stored, stored_of
-from zvcore.engine.moving cimport MOST_JOINED, Items, Place, joinable, joined_axis, joins
+from zvcore.engine.moving cimport MOST_JOINED, Items, Place, Span, joinable, joined_axis, joins
 from zvcore.engine.selection cimport Selection
 from zvcore.engine.slots cimport Slot, fail, fail_codec
 from zvcore.engine.work cimport SMALL_TO_DECODE, Work, is_small
@@ -36,6 +36,9 @@ cdef class Receiver:
 
     cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil:
         return NULL
+
+    cdef bint in_part(self, int64_t chunk, uint64_t *size, Span *span) noexcept nogil:
+        return False
 
     cdef bint in_twos(self) noexcept nogil:
         return False
@@ -60,6 +63,9 @@ cdef class IntoItems(Receiver):
 
     cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil:
         return place_as_stored(self.chunks, self.items.selection, chunk, room, &self.items.target)
+
+    cdef bint in_part(self, int64_t chunk, uint64_t *size, Span *span) noexcept nogil:
+        return lies_in_part(self.chunks, self.items.selection, chunk, &self.items.target, size, span)
 
     cdef bint in_twos(self) noexcept nogil:
         return gains_by_two(self.chunks)
@@ -185,8 +191,12 @@ cdef class Reading(Task):
     cdef int read_one(self, Slot *slot, int64_t chunk) noexcept nogil:
         cdef Bytes found
         cdef uint64_t room = 0
+        cdef Span part
         cdef uint8_t *place = self.receiver.place_of(chunk, &room)
-        if self.stored.load(slot, chunk, self.receiver.most, place, room, &found) != 0:
+        if place == NULL and self.receiver.in_part(chunk, &room, &part):
+            if self.stored.load_part(slot, chunk, self.receiver.most, room, &part, &found) != 0:
+                return -1
+        elif self.stored.load(slot, chunk, self.receiver.most, place, room, &found) != 0:
             return -1
         return self.receiver.receive(slot, chunk, found)
 

@@ -23,7 +23,8 @@ from zvcore.codecs.running cimport Bytes, Stages, Wanted, decode_chain, exactly
 from zvcore.engine.batches cimport Task
 from zvcore.engine.failures cimport MEMORY_FAILURE, STALE_FAILURE, Failure
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
-from zvcore.engine.moving cimport Place, Target, aim, direct_target, fill_out, hold, move_out
+from zvcore.engine.load cimport begin_of
+from zvcore.engine.moving cimport Place, Span, Target, aim, direct_target, fill_out, hold, move_out, span_of
 from zvcore.engine.prepared cimport Prepared
 from zvcore.engine.selection cimport RANGE_AXIS, Axis, Selection
 from zvcore.engine.slots cimport Slot, fail, fail_codec, reserve_stored
@@ -99,6 +100,7 @@ cdef class ChunkRead(Task):
         cdef uint8_t *into
         cdef Bytes stored, decoded
         cdef Wanted wanted
+        cdef Span span, part
         cdef file_stamp *stamp = &self.shard.stamp
         if not is_unchanged(self.shard.where, stamp):
             return fail(slot, STALE_FAILURE, 0)
@@ -114,16 +116,25 @@ cdef class ChunkRead(Task):
         direct = <uint8_t *> direct_target(self.form, self.selection, self.place, &block, &self.target)
         if self.new is not None:
             direct = self.new.data
+        wanted = exactly(block.nbytes, direct)
+        part.begin = 0
+        part.end = self.length
+        if direct == NULL:
+            span = span_of(self.form, self.selection, self.place, &block, &self.target)
+            wanted.begin = span.begin
+            wanted.end = span.end
+            if slot.runner.chains[0].count == 0 and self.length == block.nbytes:
+                part = span
         into = direct
         if direct == NULL or slot.runner.chains[0].count or self.length != block.nbytes:
-            into = reserve_stored(slot, self.length)
+            into = reserve_stored(slot, part.end - part.begin)
             if into == NULL:
                 return fail(slot, MEMORY_FAILURE, 0)
-        if <uint64_t> read_at(self.file.descriptor, into, self.length, self.offset) != self.length:
+        if <uint64_t> read_at(self.file.descriptor, into, part.end - part.begin,
+                              self.offset + part.begin) != part.end - part.begin:
             return fail(slot, STALE_FAILURE, 0)
-        stored.data = into
+        stored.data = begin_of(into, &part)
         stored.size = self.length
-        wanted = exactly(block.nbytes, direct)
         if decode_chain(&slot.runner, 0, stored, &wanted, &decoded) != 0:
             return fail_codec(slot, 0, 0)
         if self.new is not None and decoded.data != direct:

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define ZV_CODEC_CAPSULE "zvcore.codec.v1"
-#define ZV_CODEC_MINOR 3u
+#define ZV_CODEC_MINOR 4u
 
 /* What `encode` and `decode` return. */
 enum {
@@ -105,6 +105,15 @@ typedef struct zv_codec {
      * it returns instead, nothing is believed of either, and `decode` is asked for both. */
     int32_t (*decode_two)(const void *cfg, void *worker, const uint8_t *const src[2], const uint64_t n[2],
                           uint8_t *const dst[2], const uint64_t size[2]);
+
+    /* Minor 4. For streams without a checksum that are decoded from their beginning on, of which no more need be decoded
+     * than somebody wants. NULL: all of them must be.
+     *
+     * decode_first fills the first `first` bytes at `dst`, where there is room for `size`, if `src` decodes to `size` bytes
+     * as far as it was looked at; what comes behind them may be anything. It returns ZV_OK if `decode` gives these bytes,
+     * or finds something wrong behind them. Whatever it returns instead, `decode` is asked next. */
+    int32_t (*decode_first)(const void *cfg, void *worker, const uint8_t *src, uint64_t n, uint8_t *dst, uint64_t size,
+                            uint64_t first);
 } zv_codec;
 
 #ifdef __cplusplus

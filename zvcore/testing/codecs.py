@@ -288,12 +288,14 @@ class _Table(ctypes.Structure):
         ("decode_part", ctypes.CFUNCTYPE(ctypes.c_int32, *(_pointer, _pointer, _pointer, _u64, _u64, _pointer, _u64))),
         ("plain_at", ctypes.CFUNCTYPE(_u64, _pointer, _pointer, _u64, _u64)),
         ("decode_two", ctypes.CFUNCTYPE(ctypes.c_int32, *[_pointer] * 6)),
+        ("decode_first", ctypes.CFUNCTYPE(ctypes.c_int32, *[_pointer] * 3, _u64, _pointer, _u64, _u64)),
     )
 
 
 FIRST_VERSION = _Table.decode.offset + _Table.decode.size
 WITH_PARTS = _Table.decode_part.offset + _Table.decode_part.size
 WITH_PLAIN = _Table.plain_at.offset + _Table.plain_at.size
+WITH_TWO = _Table.decode_two.offset + _Table.decode_two.size
 
 
 class _Direct:
@@ -353,6 +355,9 @@ def check_table(codec: Codec, data: dict[str, bytes]) -> None:
             together = decode_two(codec, [stored, before[0]], [len(sample), len(before[1])])
             assert together in (None, [sample, before[1]]), f"{what}: decode_two gives something else than decode"
             before = stored, sample
+            for first in {1, len(sample) // 3, len(sample) // 2} if len(sample) > 1 else ():
+                begun = decode_first(codec, stored, len(sample), first)
+                assert begun in (None, sample[:first]), f"{what}: decode_first gives something else than decode"
             if sample:
                 for cap in {0, len(sample) // 2, len(sample) - 1}:
                     status, needed, _ = direct.call(table.decode, stored, cap)
@@ -396,7 +401,7 @@ def decode_two(codec: Codec, stored: list[bytes], sizes: list[int]) -> list[byte
     direct = _Direct(codec)
     try:
         table = direct.table
-        if table.struct_size < ctypes.sizeof(_Table) or not table.decode_two:
+        if table.struct_size < WITH_TWO or not table.decode_two:
             return None
         sources = [ctypes.create_string_buffer(data, len(data)) for data in stored]
         rooms = [(ctypes.c_char * (size + GUARD)).from_buffer(bytearray(b"\xa5" * (size + GUARD))) for size in sizes]
@@ -411,6 +416,24 @@ def decode_two(codec: Codec, stored: list[bytes], sizes: list[int]) -> list[byte
         for room, size in zip(rooms, sizes, strict=True):
             assert bytes(room)[size:] == b"\xa5" * GUARD, "decode_two wrote more bytes than it had room for"
         return [bytes(room)[:size] for room, size in zip(rooms, sizes, strict=True)] if status == OK else None
+    finally:
+        direct.close()
+
+
+def decode_first(codec: Codec, stored: bytes, size: int, first: int) -> bytes | None:
+    """The first bytes of what a stream decodes to, which has `size` of them; None if the codec cannot do that, or not
+    with this one.
+    """
+    direct = _Direct(codec)
+    try:
+        table = direct.table
+        if table.struct_size < ctypes.sizeof(_Table) or not table.decode_first:
+            return None
+        source = ctypes.create_string_buffer(stored, len(stored))
+        room = (ctypes.c_char * (size + GUARD)).from_buffer(bytearray(b"\xa5" * (size + GUARD)))
+        status = table.decode_first(table.cfg, direct.worker, source, len(stored), room, size, first)
+        assert bytes(room)[size:] == b"\xa5" * GUARD, "decode_first wrote more bytes than it had room for"
+        return bytes(room)[:first] if status == OK else None
     finally:
         direct.close()
 

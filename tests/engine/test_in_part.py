@@ -1,0 +1,165 @@
+"""Parts of large chunks: no more is read or decoded than is wanted, and nobody can tell but by what is damaged."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import zvcore
+from zvcore.errors import CorruptDataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHAPE, CHUNK = (50, 60, 300), (40, 48, 256)
+ITEM = 2
+NBYTES = int(np.prod(CHUNK)) * ITEM
+_noise = np.random.default_rng(7).integers(0, 40, SHAPE)
+VALUES = (np.add.outer(np.add.outer(np.arange(50), np.arange(60)), np.arange(300)) * 16 + _noise).astype("<u2")
+
+ZSTD = {"name": "zstd", "level": 1}
+BLOSC = {"name": "blosc", "cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 65536}
+CODECS: dict[str, Any] = {
+    "raw": None,
+    "zstd": ZSTD,
+    "zstd, checked": {**ZSTD, "checksum": True},
+    "blosc": BLOSC,
+    "blosc zstd": {**BLOSC, "cname": "zstd", "shuffle": "bitshuffle"},
+    "gzip": {"name": "gzip", "level": 1},
+    "raw, checked": ["crc32c"],
+    "zstd, then checked": [ZSTD, "crc32c"],
+}
+LAYOUTS: dict[str, dict[str, Any]] = {
+    "zarr3": {"format": "zarr3"},
+    "shards": {"format": "zarr3", "shards": (80, 96, 512)},
+    "transposed": {"format": "zarr3", "filters": [{"name": "transpose", "configuration": {"order": [2, 0, 1]}}]},
+    "big-endian": {"format": "zarr3", "endian": "big"},
+    "zarr2": {"format": "zarr2", "order": "F"},
+    "n5": {"format": "n5"},
+}
+
+
+def made(path: Path, layout: str, codec: str) -> Any:
+    array = zvcore.create(path, shape=SHAPE, dtype="<u2", chunks=CHUNK, codec=CODECS[codec], **LAYOUTS[layout])
+    array[...] = VALUES
+    return zvcore.open(path)
+
+
+def along(length: int) -> st.SearchStrategy[Any]:
+    ends = st.integers(-length, length)
+    steps = st.sampled_from([None, None, None, 1, 2, 7, 41, -1, -3])
+    return st.integers(-length, length - 1) | st.builds(slice, ends | st.none(), ends | st.none(), steps)
+
+
+REGIONS = st.tuples(*map(along, SHAPE))
+PLACES = st.lists(st.tuples(*(st.integers(0, n - 1) for n in SHAPE)), min_size=1, max_size=6)
+COMBINED = [
+    (layout, codec)
+    for layout, codec in itertools.product(LAYOUTS, CODECS)
+    if "checked" not in codec or LAYOUTS[layout]["format"] == "zarr3"
+]
+
+
+@pytest.fixture(scope="module", params=COMBINED, ids=[f"{layout}, {codec}" for layout, codec in COMBINED])
+def array(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return made(tmp_path_factory.mktemp("part") / "a", *request.param)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(region=REGIONS, places=PLACES, lists=st.lists(st.integers(0, 49), min_size=1, max_size=4))
+def test_what_is_read_is_what_was_written(array: Any, region: Any, places: Any, lists: list[int]) -> None:
+    np.testing.assert_array_equal(array[region], VALUES[region])
+    points = tuple(map(list, zip(*places, strict=True)))
+    np.testing.assert_array_equal(array.vindex[points], VALUES[points])
+    np.testing.assert_array_equal(array.oindex[lists, :, 5], VALUES[lists, :, 5])
+
+
+def chunk_file(array: Any) -> Path:
+    """That of the first chunk, or of the shard that holds it."""
+    from pathlib import Path
+
+    files = [path for path in Path(array.store.root).rglob("*") if path.is_file() and path.suffix != ".json"]
+    return min(path for path in files if not path.name.startswith("."))
+
+
+FIRST, LAST = (0, slice(0, 48), slice(0, 256)), (39, slice(0, 48), slice(0, 256))
+
+
+@pytest.mark.parametrize("codec", ["raw", "zstd", "blosc"])
+@pytest.mark.parametrize("layout", ["zarr3", "shards"])
+def test_what_is_damaged_behind_what_is_wanted_is_told_to_those_who_want_it(
+    tmp_path: Path, layout: str, codec: str
+) -> None:
+    array = made(tmp_path / "a", layout, codec)
+    length = len(array.read_encoded((0, 0, 0)))
+    file = chunk_file(array)
+    raw = bytearray(file.read_bytes())
+    # Of raw bytes nobody can tell; of the others, the last block is no block any more.
+    raw[length - 4000 : length - 2000] = b"\xff" * 2000
+    file.write_bytes(raw)
+    array = zvcore.open(tmp_path / "a")
+    np.testing.assert_array_equal(array[FIRST], VALUES[FIRST])
+    assert array[3, 4, 5] == VALUES[3, 4, 5]
+    if codec == "raw":
+        assert not np.array_equal(array[LAST], VALUES[LAST])
+        return
+    for region in (LAST, (slice(0, 40), slice(0, 48), slice(0, 256))):
+        with pytest.raises(CorruptDataError):
+            array[region]
+    assert not zvcore.verify(tmp_path / "a").ok
+
+
+@pytest.mark.parametrize("codec", ["zstd, checked", "gzip", "raw, checked", "zstd, then checked"])
+def test_what_has_a_checksum_is_checked_whatever_is_wanted(tmp_path: Path, codec: str) -> None:
+    array = made(tmp_path / "a", "zarr3", codec)
+    file = chunk_file(array)
+    raw = bytearray(file.read_bytes())
+    raw[-1] ^= 1
+    file.write_bytes(raw)
+    with pytest.raises(CorruptDataError):
+        zvcore.open(tmp_path / "a")[FIRST]
+
+
+@pytest.mark.parametrize("size", [NBYTES - 1, NBYTES + 1, NBYTES // 2, 0])
+@pytest.mark.parametrize("layout", ["zarr3", "zarr2"])
+def test_a_raw_chunk_of_another_size_is_refused_whatever_is_wanted(tmp_path: Path, layout: str, size: int) -> None:
+    array = made(tmp_path / "a", layout, "raw")
+    file = chunk_file(array)
+    file.write_bytes((file.read_bytes() + b"\0")[:size])
+    for region in (FIRST, LAST, (3, 4, 5)):
+        with pytest.raises(CorruptDataError):
+            zvcore.open(tmp_path / "a")[region]
+
+
+def test_a_shard_that_ends_before_its_chunk_does_is_refused(tmp_path: Path) -> None:
+    array = zvcore.create(
+        tmp_path / "a", format="zarr3", shape=SHAPE, dtype="<u2", chunks=CHUNK, shards=(80, 96, 512), codec=None,
+        index_location="start",
+    )  # fmt: skip
+    array[...] = VALUES
+    zvcore.open(tmp_path / "a")[FIRST]
+    file = chunk_file(array)
+    # The last chunk in the file lacks its end; its beginning is all there.
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(CorruptDataError):
+        zvcore.open(tmp_path / "a")[40, 48, 256]
+
+
+def test_no_more_of_a_raw_chunk_is_read_than_is_wanted(tmp_path: Path) -> None:
+    """A chunk of 64 GiB, nearly all of it a hole."""
+    side = 1 << 12
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(side,) * 3, dtype="u1", chunks=(side,) * 3, codec=None)
+    file = tmp_path / "a" / "c/0/0/0"
+    file.parent.mkdir(parents=True)
+    with file.open("wb") as made:
+        made.truncate(side**3)
+        made.seek(7 * side**2 + 5 * side)
+        made.write(bytes(range(1, 100)))
+    array = zvcore.open(tmp_path / "a")
+    np.testing.assert_array_equal(array[7, 5, :101], [*range(1, 100), 0, 0])
+    assert array[7, 5, 3] == 4
