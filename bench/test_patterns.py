@@ -157,7 +157,7 @@ WRITES: list[tuple[str, str, tuple[Any, ...]]] = [
     ("32 frames, each by itself", "frames", tuple((number,) for number in range(pick(32, 4)))),
     ("8 planes of slabs, each by itself", "slabs", tuple((number,) for number in range(pick(8, 2)))),
     ("tiny chunks", "tiny chunks", (ALL,)),
-    ("all but the edges of tiny chunks", "tiny chunks", ((slice(4, -4),) * 3,)),
+    ("all but the edges of tiny chunks", "tiny chunks", ((slice(4, TINY - 4),) * 3,)),
     ("tiny chunks in shards", "tiny chunks in shards", (ALL,)),
     ("truth values", "truth values", (ALL,)),
 ]

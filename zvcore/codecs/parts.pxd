@@ -81,8 +81,9 @@ cdef inline void decode_some_parts(void *context, int number) noexcept nogil:
         give_worker(table, parts.workers, worker)
 
 
-# Whether helpers and this thread have decoded what is wanted of `n` bytes at `src`, all of which decode to exactly `size`
-# bytes; `parts` has all fields up to `end`. If not, the codec has to be asked for the whole, and says what is wrong.
+# Whether helpers and this thread have decoded what is wanted of `n` bytes at `src`, all of which decode to exactly
+# `size` bytes; `parts` has all fields up to `end`. If not, the codec has to be asked for the whole, and says what is
+# wrong.
 cdef inline bint decode_parts(Parts *parts, const Helpers *helpers) noexcept nogil:
     cdef bint some = parts.end - parts.begin <= parts.size // 4 * 3
     cdef bint shared = helpers.count != 0 and parts.end - parts.begin >= WORTH_SHARING

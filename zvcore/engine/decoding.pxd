@@ -43,8 +43,8 @@ cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chun
 cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64_t *order, int64_t count,
                      const Bytes *together, Stored apart, const Target *target) noexcept nogil
 
-# Whether it is worth it to read no more of a chunk than a selection wants, whose bytes are stored as they are: `span` of
-# the `size` bytes that the chunk has.
+# Whether it is worth it to read no more of a chunk than a selection wants, whose bytes are stored as they are: `span`
+# of the `size` bytes that the chunk has.
 cdef bint lies_in_part(Chunks chunks, Selection selection, int64_t chunk, const Target *target, uint64_t *size,
                        Span *span) noexcept nogil
 

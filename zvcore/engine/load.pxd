@@ -34,8 +34,8 @@ cdef class Stored:
     # the slot's scratch memory.
     cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, uint64_t room,
                   Bytes *found) noexcept nogil
-    # The same in the scratch memory, but of a chunk that has `size` bytes only this part has to be there; the others may be
-    # anything.
+    # The same in the scratch memory, but of a chunk that has `size` bytes only this part has to be there; the others
+    # may be anything.
     cdef int load_part(self, Slot *slot, int64_t chunk, uint64_t most, uint64_t size, const Span *part,
                        Bytes *found) noexcept nogil
     # The bytes that hold several chunks of a run, and the offset in the object of the first of them.

@@ -274,7 +274,7 @@ cdef Span span_of_points(Form form, int64_t row, const Block *block, const Targe
     """Of any order, so the least and the last along each axis are taken."""
     cdef Span span
     cdef const int64_t *point
-    cdef int64_t i, first, last
+    cdef int64_t _i, first, last
     cdef int axis
     span.begin = 0
     span.end = form.itemsize
@@ -282,7 +282,7 @@ cdef Span span_of_points(Form form, int64_t row, const Block *block, const Targe
         first = block.shape[axis]
         last = -1
         point = target.source + target.begin[row] * form.ndim + axis
-        for i in range(target.begin[row], target.end[row]):
+        for _i in range(target.begin[row], target.end[row]):
             if point[0] < block.shape[axis]:
                 first = min(first, point[0])
                 last = max(last, point[0])

@@ -313,14 +313,18 @@ cdef int read_into(Receiver receiver, Chunks chunks, int threads, Work work, Fau
 def read_chunks(Chunks chunks not None, Selection selection not None, out, Work work not None):
     """Read the selected items of these chunks into `out`, whose shape is the selection's `result_shape`."""
     cdef IntoItems receiver = IntoItems.__new__(IntoItems)
-    cdef uint64_t nbytes = chunks.form.chunk_nbytes, held
+    cdef uint64_t nbytes = chunks.form.chunk_nbytes, held, each = nbytes
+    cdef Span part
     cdef int threads = 1
     receiver.items = Items(selection, out, chunks.form, chunks.rows, chunks.count, True)
     if chunks.count == 0:
         return
     receiver.most = receiver.most_of_two = stored_limit(nbytes)
     receiver.joined = joinable(chunks.form, selection, &receiver.items.target)
-    if not is_small(chunks.count, nbytes, SMALL_TO_DECODE):
+    receiver.chunks = chunks
+    if receiver.in_part(0, &each, &part):
+        each = part.end - part.begin
+    if not is_small(chunks.count, each, SMALL_TO_DECODE):
         # As it is stored, or several small ones; and between two codecs, and decoded.
         held = (1 + max(receiver.joined, 1)) * nbytes + max(nbytes, <uint64_t> READ_AT_ONCE)
         if gains_by_two(chunks):
