@@ -20,8 +20,8 @@ REASONS = (
     ),
     (
         "patterns", r"read (a plane across [xy]|a line along z|every 4th item), zstd",
-        "all of each chunk has to be decoded, and of these bytes, literals of few bits, zvcore's decoder takes as long as "
-        "libzstd's own on Intel's processors",
+        "all of each chunk has to be decoded, and of these bytes, literals of few bits, zvcore's decoder takes as long "
+        "as libzstd's own on Intel's processors",
     ),
     (
         "zarr2", r"migrate \d+ chunks of \d+\^3",

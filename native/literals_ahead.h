@@ -39,10 +39,11 @@ static inline int zv_is_amd(void) {
 }
 
 /* libzstd has tables with two symbols in an entry, too, for literals of few bits, but what it reckons that they gain is
- * more than they do where literals take so many sixteenths of their size, or more. To take one symbol at a time, of one
- * block or of two at once, takes 0.65 to 0.9 of the time there on Intel's processors; on AMD's it would take 1.4 times as
- * long for 10 or 11. */
-#define ZV_LEAST_FOR_ONE (zv_is_amd() ? 12u : 8u)
+ * more than they do where literals take so many sixteenths of their size, or more. To take one symbol at a time takes 0.65
+ * to 0.9 of the time there on Intel's processors; on AMD's it would take 1.4 times as long for 10 or 11. */
+#define ZV_LEAST_FOR_ONE (zv_is_amd() ? 12u : 11u)
+/* For those of two blocks at once. */
+#define ZV_LEAST_FOR_TWO (zv_is_amd() ? 12u : 10u)
 
 /* In huf_decompress.c (two_literals.h): whether both were decoded, each to as many literals as it has. `flags` as for
  * all of that file. */

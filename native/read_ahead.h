@@ -33,7 +33,7 @@ static int zv_find_literals(zv_literals *of) {
     of->in = head + head_size;
     of->taken = head_size + of->in_size;
     of->has_code = kind == set_compressed;
-    return !of->has_code || of->in_size * 16 >= of->count * ZV_LEAST_FOR_ONE
+    return !of->has_code || of->in_size * 16 >= of->count * ZV_LEAST_FOR_TWO
            || !HUF_selectDecoder(of->count, of->in_size);
 }
 
