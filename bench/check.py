@@ -150,6 +150,24 @@ def pairs(folder: Path) -> dict[str, Callable[[], Pair]]:
             lambda: [np.frombuffer(os.pread(path, 8192, 8192), "u2").reshape(16, 16, 16).copy() for _ in range(50)]
         )
 
+    def raw_plane() -> Pair:
+        opened = array("raw plane", grey, format="zarr3", chunks=grey.shape, codec=None)
+        path = os.open(folder / "raw plane" / "c" / "0" / "0" / "0", os.O_RDONLY)
+        size = grey[0].nbytes
+        return (lambda: [opened.read(at, threads=1) for at in range(16)]), (
+            lambda: [np.frombuffer(os.pread(path, size, at * size), "u2").copy() for at in range(16)]
+        )
+
+    def zstd_plane() -> Pair:
+        opened = array("zstd plane", grey, format="zarr3", chunks=grey.shape, codec="zstd")
+        stored = bytes(opened.read_encoded((0, 0, 0)))
+        return (lambda: opened.read(3, threads=1)), (lambda: zstandard.ZstdDecompressor().decompress(stored))
+
+    def plane_of_shard() -> Pair:
+        opened = array("plane", grey, format="zarr3", chunks=(16, 16, 16), shards=grey.shape, codec=None)
+        path = folder / "plane" / "c" / "0" / "0" / "0"
+        return (lambda: opened.write(3, grey[3], threads=1)), (lambda: shutil.copyfile(path, folder / "copy"))
+
     def n5() -> Pair:
         opened = array("n5", grey, format="n5", chunks=(32, 32, 32), codec={"name": "gzip", "level": 5})
         stored = [zlib.compress(grey[:32, :32, :32].tobytes(), 5) for _ in range(8)]
@@ -191,6 +209,9 @@ def pairs(folder: Path) -> dict[str, Callable[[], Pair]]:
         "read a sharded array, raw / numpy.fromfile": raw,
         "read labels, blosc / decoding alone": labels_by_blosc,
         "one chunk at a time / pread": one_chunk,
+        "a plane of a raw chunk / pread": raw_plane,
+        "a plane of a zstd chunk / zstandard, all of it": zstd_plane,
+        "a plane written into a shard / copying it": plane_of_shard,
         "read N5, gzip / zlib": n5,
         "write a shard, zstd / compressing alone": write,
         "values by id / zlib": values,

@@ -104,9 +104,6 @@ cdef void end_running(Runner *runner) noexcept nogil
 # Frees each piece of its memory that has grown beyond `most` bytes.
 cdef void trim_runner(Runner *runner, uint64_t most) noexcept nogil
 
-# Whether chunks of these stages can be decoded in part, as far as is known without a look at any stream.
-cdef bint decodes_part(const Stages *stages) noexcept nogil
-
 # Whether a chunk of `size` bytes lies in `stored` as it is, without anything to decode: then `result` is where. What is
 # wrong with `stored` is not told; `decode_chain` does that.
 cdef bint find_plain(const Runner *runner, int chain, Bytes stored, uint64_t size, Bytes *result) noexcept nogil

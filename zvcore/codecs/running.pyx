@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memset
 
 from zvcore.codecs.abi cimport ZV_INTERNAL, ZV_NOMEM, ZV_OK, ZV_SIZE_UNKNOWN, ZV_SPACE, zv_codec, zv_error
 from zvcore.codecs.failures cimport RAISED, TOO_LONG, UNKNOWN_STAGE, WRONG_SIZE, CodecFailure, fail_size
-from zvcore.codecs.parts cimport ZV_HAS_PARTS, Parts, decode_parts
+from zvcore.codecs.parts cimport Parts, decode_parts
 from zvcore.codecs.room cimport next_room
 from zvcore.codecs.workers cimport Workers, give_worker, take_worker
 from zvcore.system.interpreter cimport zv_need_python
@@ -332,14 +332,6 @@ cdef bint find_plain(const Runner *runner, int chain, Bytes stored, uint64_t siz
     result.data = stored.data + at
     result.size = size
     return True
-
-
-cdef bint decodes_part(const Stages *stages) noexcept nogil:
-    cdef const zv_codec *table
-    if stages.count == 0:
-        return True
-    table = stages.stage[0].table
-    return table != NULL and (ZV_HAS_PARTS(table) or ZV_HAS_FIRST(table))
 
 
 cdef bint decodes_two(const Stages *stages) noexcept nogil:
