@@ -190,7 +190,7 @@ def test_links_at_the_destination_lead_nowhere_else(source: Path, tmp_path: Path
 
 
 def test_an_interrupted_copy_resumes(source: Path, tmp_path: Path, monkeypatch) -> None:
-    put = LocalStore.put
+    put = LocalStore.put_data
     count = iter(range(1000))
 
     def some(self: LocalStore, key: str, data: bytes) -> None:
@@ -199,7 +199,7 @@ def test_an_interrupted_copy_resumes(source: Path, tmp_path: Path, monkeypatch) 
         put(self, key, data)
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(LocalStore, "put", some)
+        patched.setattr(LocalStore, "put_data", some)
         zvcore.copy(source, tmp_path / "copy", threads=1)
     with pytest.raises(zvcore.errors.ZvcoreError):
         zvcore.open(tmp_path / "copy")

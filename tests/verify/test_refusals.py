@@ -115,7 +115,7 @@ def test_a_disk_that_is_full_ends_a_copy(tmp_path: Path, monkeypatch: pytest.Mon
     def full(*_: object) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(LocalStore, "put", full)
+    monkeypatch.setattr(LocalStore, "put_data", full)
     with pytest.raises(OSError, match=os.strerror(28)):
         zvcore.copy(tmp_path / "a", tmp_path / "b")
 
