@@ -163,11 +163,6 @@ def pairs(folder: Path) -> dict[str, Callable[[], Pair]]:
         stored = bytes(opened.read_encoded((0, 0, 0)))
         return (lambda: opened.read(3, threads=1)), (lambda: zstandard.ZstdDecompressor().decompress(stored))
 
-    def plane_of_shard() -> Pair:
-        opened = array("plane", grey, format="zarr3", chunks=(16, 16, 16), shards=grey.shape, codec=None)
-        path = folder / "plane" / "c" / "0" / "0" / "0"
-        return (lambda: opened.write(3, grey[3], threads=1)), (lambda: shutil.copyfile(path, folder / "copy"))
-
     def n5() -> Pair:
         opened = array("n5", grey, format="n5", chunks=(32, 32, 32), codec={"name": "gzip", "level": 5})
         stored = [zlib.compress(grey[:32, :32, :32].tobytes(), 5) for _ in range(8)]
@@ -211,7 +206,6 @@ def pairs(folder: Path) -> dict[str, Callable[[], Pair]]:
         "one chunk at a time / pread": one_chunk,
         "a plane of a raw chunk / pread": raw_plane,
         "a plane of a zstd chunk / zstandard, all of it": zstd_plane,
-        "a plane written into a shard / copying it": plane_of_shard,
         "read N5, gzip / zlib": n5,
         "write a shard, zstd / compressing alone": write,
         "values by id / zlib": values,
