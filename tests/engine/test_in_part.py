@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import zvcore
+from tests.plugins.conftest import has_own_libraries
 from zvcore.errors import CorruptDataError
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ FIRST, LAST = (0, slice(0, 48), slice(0, 256)), (39, slice(0, 48), slice(0, 256)
 def test_what_is_damaged_behind_what_is_wanted_is_told_to_those_who_want_it(
     tmp_path: Path, layout: str, codec: str
 ) -> None:
+    if codec == "zstd" and not has_own_libraries():
+        pytest.skip("the system's libzstd decodes all of a frame, and may write other blocks")
     array = made(tmp_path / "a", layout, codec)
     length = len(array.read_encoded((0, 0, 0)))
     file = chunk_file(array)
