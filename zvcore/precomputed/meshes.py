@@ -182,7 +182,8 @@ class Meshes(SegmentMapping[Mesh]):
             data = self._fragment_data(mesh, start, size)
         except (CorruptDataError, NotFoundError):
             self._check_current(mesh)
-            raise
+            # The same mesh may have been removed and written again meanwhile, under the same manifest.
+            data = self._fragment_data(mesh, start, size)
         self._check_current(mesh)
         return data
 
