@@ -246,6 +246,16 @@ cdef void move_out(Form form, Selection selection, Place place, const char *chun
         run_move(&move, 0, move.chunk, move.result)
 
 
+cdef inline bint stretch(Span *span, int64_t first, int64_t last, Py_ssize_t stride) noexcept nogil:
+    """Take in the items from `first` to `last` along an axis; False, and nothing is left, if there are none."""
+    if last < first:
+        span.begin = span.end = 0
+        return False
+    span.begin += <uint64_t> first * stride
+    span.end += <uint64_t> last * stride
+    return True
+
+
 cdef Span span_of(Form form, Selection selection, Place place, const Block *block, const Target *target) noexcept nogil:
     cdef Span span
     cdef Share share
@@ -262,11 +272,8 @@ cdef Span span_of(Form form, Selection selection, Place place, const Block *bloc
             share = share_of(&selection.axes[axis], place.position[axis], form.chunk[axis])
             first = share.source
             last = min(last, share.source + (share.count - 1) * share.step)
-        if last < first:
-            span.begin = span.end = 0
-            return span
-        span.begin += <uint64_t> first * block.strides[axis]
-        span.end += <uint64_t> last * block.strides[axis]
+        if not stretch(&span, first, last, block.strides[axis]):
+            break
     return span
 
 
@@ -287,11 +294,8 @@ cdef Span span_of_points(Form form, int64_t row, const Block *block, const Targe
                 first = min(first, point[0])
                 last = max(last, point[0])
             point += form.ndim
-        if last < first:
-            span.begin = span.end = 0
-            return span
-        span.begin += <uint64_t> first * block.strides[axis]
-        span.end += <uint64_t> last * block.strides[axis]
+        if not stretch(&span, first, last, block.strides[axis]):
+            break
     return span
 
 
