@@ -22,6 +22,7 @@ from zvcore.engine.form import Form
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.sources import ABSENT, Sources
 from zvcore.errors import CorruptDataError, OutOfMemoryError, ZvcoreError
+from zvcore.kernels.blocks import holds_only
 from zvcore.stores.durability import durability_code
 
 if TYPE_CHECKING:
@@ -215,11 +216,13 @@ class Layout(ABC):
         return values
 
     def is_empty(self, values: npt.NDArray[Any]) -> bool:
-        """Whether a chunk holds nothing but the fill value, bit for bit where there are bits."""
-        if self.form.dtype.hasobject or self.form.dtype.kind == "T":
+        """Whether values are nothing but the fill value, bit for bit where there are bits."""
+        if values.dtype.hasobject or values.dtype.kind == "T":
             return bool((values == self.fill_value).all())
-        fill = np.array([self.fill_value], self.form.dtype)
-        return values.tobytes() == fill.tobytes() * values.size
+        fill = np.array(self.fill_value, values.dtype)
+        if values.flags.c_contiguous or values.flags.f_contiguous:
+            return holds_only(values, fill)
+        return all(holds_only(np.ascontiguousarray(part), fill) for part in values)
 
     @property
     def chains_of_new(self) -> range:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from zvcore.errors import ConflictError
 
 if TYPE_CHECKING:
@@ -84,7 +82,7 @@ class Standing:
 
     def check_read(self, array: _Described, found: npt.NDArray[Any]) -> None:
         """After a read: raise where what was found may be nothing but what is missing by now."""
-        if not self._far or _is_filled(array.layout, found):
+        if not self._far or (found.size and array.layout.is_empty(found)):
             self.check_source(array)
 
     def check_source(self, array: _Described, forced: bool = False) -> None:
@@ -148,12 +146,3 @@ def _restored(document: Document, description: Any, far: bool, unknown: bool) ->
     made._looked = time.monotonic() if far else 0.0
     made._seen, made._other = None if unknown else _UNKNOWN, None
     return made
-
-
-def _is_filled(layout: Layout, found: npt.NDArray[Any]) -> bool:
-    """Whether these values are nothing but what missing chunks read as. Most are told by the first of them."""
-    if not found.size or found.dtype.hasobject or found.dtype.kind == "T":
-        return bool(found.size) and bool((found == layout.fill_value).all())
-    fill = np.array(layout.fill_value, found.dtype)
-    first = np.asarray(found[(0,) * found.ndim])
-    return first.tobytes() == fill.tobytes() and bool(((found == fill) | ((found != found) & (fill != fill))).all())
