@@ -6,8 +6,6 @@ import importlib.util
 import os
 import re
 from base64 import b64encode
-from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -16,6 +14,7 @@ from urllib.request import getproxies
 from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError, without_credentials
 from zvcore.stores.aws import with_aws_settings
 from zvcore.stores.files import encode_key
+from zvcore.stores.obstore_stores import GOOGLE_FILE, GOOGLE_OPTIONS, GOOGLE_VARIABLES, ObstoreMaker
 from zvcore.stores.opening import check_options, is_chained
 from zvcore.stores.remote import RemoteStore
 
@@ -40,45 +39,9 @@ _CONNECTION = {
 _PLAIN = {"allow_http", "connect_timeout", "http1_only", "pool_idle_timeout", "pool_max_idle_per_host", "read_timeout",
           "timeout", "user_agent"}  # fmt: skip
 _AZURE = ("endpoint", "azure_endpoint", "azure_storage_endpoint")
-# Objects that are stored with an encoding come as they are. Of large ones Google says the size by HTTP/2 only.
-_AS_STORED = {"Accept-Encoding": "gzip"}
-_PACKED = {"http1_only": False}
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
-# A server that fails all the time is given up after about ten seconds of waiting.
-_RETRIES: dict[str, Any] = {
-    "max_retries": 7,
-    "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=4), "base": 2},
-    "retry_timeout": timedelta(seconds=120),
-}
-_READ_TIMEOUT = timedelta(seconds=60)
-_WRITE_TIMEOUT = timedelta(minutes=30)
 # What s3fs calls the options that obstore has.
 _S3FS = {"access_key_id": "key", "secret_access_key": "secret", "session_token": "token", "skip_signature": "anon"}
-
-
-@dataclass(frozen=True)
-class ObstoreMaker:
-    """Makes one of obstore's stores, here or in the process that this was sent to."""
-
-    kind: str
-    root: str
-    options: dict[str, Any] = field(default_factory=dict, repr=False)
-
-    def __call__(self, writing: bool, *, packed: bool = False, **more: Any) -> Any:
-        import obstore.store
-
-        options = {**self.options, **more}
-        connection = {"timeout": _WRITE_TIMEOUT if writing else _READ_TIMEOUT, **options.pop("client_options", {})}
-        if packed:
-            connection = {**_PACKED, **connection}
-            connection["default_headers"] = {**_AS_STORED, **connection.get("default_headers", {})}
-        extra: dict[str, Any] = {"retry_config": options.pop("retry_config", _RETRIES)}
-        if "credential_provider" in options:
-            extra["credential_provider"] = options.pop("credential_provider")
-        make = getattr(obstore.store, self.kind)
-        if self.kind == "HTTPStore":
-            return make.from_url(self.root, client_options=connection, **extra)
-        return make(self.root, config=options, client_options=connection, **extra)
 
 
 def open_object_store(url: str, mode: str, options: dict[str, Any]) -> Store:
@@ -207,12 +170,10 @@ def _checked(prefix: str, url: str) -> str:
 def _nobody_asks_google(options: dict[str, Any]) -> bool:
     """Whether there are no credentials for Google anywhere."""
     given = {option.lower().removeprefix("google_") for option in options}
-    told = ("service_account", "service_account_path", "service_account_key", "application_credentials")
-    variables = [*(f"GOOGLE_{name.upper()}" for name in told), "SERVICE_ACCOUNT", "GOOGLE_SKIP_SIGNATURE"]
     return (
-        not given & {*told, "skip_signature", "credential_provider", "bearer_token"}
-        and not any(map(os.environ.get, variables))
-        and not (Path.home() / ".config" / "gcloud" / "application_default_credentials.json").exists()
+        not given & {*GOOGLE_OPTIONS, "skip_signature", "credential_provider", "bearer_token"}
+        and not any(map(os.environ.get, (*GOOGLE_VARIABLES, "GOOGLE_SKIP_SIGNATURE")))
+        and not (Path.home() / GOOGLE_FILE).exists()
     )
 
 

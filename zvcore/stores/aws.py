@@ -55,12 +55,19 @@ def with_aws_settings(options: dict[str, Any]) -> tuple[dict[str, Any], bool]:
 class ProfileCredentials:
     """The credentials of a profile, wherever they come from: keys, SSO, a role, a process, a web identity.
 
-    A copy in another process looks them up there.
+    A copy in another process looks them up there. Two are equal if nothing that they look at differs.
     """
 
     def __init__(self, profile: str | None) -> None:
         self.profile = profile
         self.config: dict[str, Any] = {}
+        self._seen = (profile, _stamps())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ProfileCredentials) and self._seen == other._seen
+
+    def __hash__(self) -> int:
+        return hash(self._seen)
 
     def __call__(self) -> dict[str, Any]:
         from botocore.exceptions import BotoCoreError
@@ -85,8 +92,7 @@ class ProfileCredentials:
 
 def _profile(name: str | None) -> dict[str, Any] | None:
     """Region, endpoint and credentials of a profile; None where there are no files of AWS and none is named."""
-    files = [_file("AWS_SHARED_CREDENTIALS_FILE", "credentials"), _file("AWS_CONFIG_FILE", "config")]
-    stamps = tuple((file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None for file in files)
+    files, stamps = _files(), _stamps()
     named = name or os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
     if not any(stamps) and not named:
         return None
@@ -97,8 +103,17 @@ def _profile(name: str | None) -> dict[str, Any] | None:
     return _read(name, named, tuple(map(str, files)), stamps)
 
 
+def _files() -> list[Path]:
+    return [_file("AWS_SHARED_CREDENTIALS_FILE", "credentials"), _file("AWS_CONFIG_FILE", "config")]
+
+
 def _file(variable: str, name: str) -> Path:
     return Path(os.environ.get(variable) or Path.home() / ".aws" / name).expanduser()
+
+
+def _stamps() -> tuple[tuple[int, int] | None, ...]:
+    """Which versions of the files there are."""
+    return tuple((file.stat().st_mtime_ns, file.stat().st_size) if file.is_file() else None for file in _files())
 
 
 @lru_cache(maxsize=16)

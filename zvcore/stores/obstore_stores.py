@@ -1,0 +1,119 @@
+"""obstore's stores. To make one takes as long as many requests, as it reads the certificates that this machine trusts,
+and its connections are its own: so whoever asks for the same one gets it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+__all__ = ["GOOGLE_FILE", "GOOGLE_OPTIONS", "GOOGLE_VARIABLES", "ObstoreMaker"]
+
+# Objects that are stored with an encoding come as they are. Of large ones Google says the size by HTTP/2 only.
+_AS_STORED = {"Accept-Encoding": "gzip"}
+_PACKED = {"http1_only": False}
+# A server that fails all the time is given up after about ten seconds of waiting.
+_RETRIES: dict[str, Any] = {
+    "max_retries": 7,
+    "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=4), "base": 2},
+    "retry_timeout": timedelta(seconds=120),
+}
+_READ_TIMEOUT = timedelta(seconds=60)
+_WRITE_TIMEOUT = timedelta(minutes=30)
+_MOST_KEPT = 32
+
+# Where credentials for Google come from, which obstore reads when a store is made: options, variables, and a file.
+GOOGLE_OPTIONS = ("service_account", "service_account_path", "service_account_key", "application_credentials")
+GOOGLE_VARIABLES = (*(f"GOOGLE_{name.upper()}" for name in GOOGLE_OPTIONS), "SERVICE_ACCOUNT")
+GOOGLE_FILE = ".config/gcloud/application_default_credentials.json"
+
+
+@dataclass(frozen=True)
+class ObstoreMaker:
+    """Makes one of obstore's stores, here or in the process that this was sent to."""
+
+    kind: str
+    root: str
+    options: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __call__(self, writing: bool, *, packed: bool = False, **more: Any) -> Any:
+        options = {**self.options, **more}
+
+        def make() -> Any:
+            return _make(self.kind, self.root, options, writing, packed)
+
+        # obstore looks into the environment, too.
+        parts = (self.kind, self.root, _frozen(options), writing, packed, _frozen(os.environ), _files(options))
+        try:
+            recipe = _Recipe(parts, make)
+        except TypeError:  # something of the caller's
+            return make()
+        return _shared(recipe)
+
+
+def _make(kind: str, root: str, options: dict[str, Any], writing: bool, packed: bool) -> Any:
+    import obstore.store
+
+    settings = {**options}
+    connection = {"timeout": _WRITE_TIMEOUT if writing else _READ_TIMEOUT, **settings.pop("client_options", {})}
+    if packed:
+        connection = {**_PACKED, **connection}
+        connection["default_headers"] = {**_AS_STORED, **connection.get("default_headers", {})}
+    extra: dict[str, Any] = {"retry_config": settings.pop("retry_config", _RETRIES)}
+    if "credential_provider" in settings:
+        extra["credential_provider"] = settings.pop("credential_provider")
+    made = getattr(obstore.store, kind)
+    if kind == "HTTPStore":
+        return made.from_url(root, client_options=connection, **extra)
+    return made(root, config=settings, client_options=connection, **extra)
+
+
+class _Recipe:
+    """How a store is made. Those with equal parts make equal stores."""
+
+    __slots__ = ("hash", "make", "parts")
+
+    def __init__(self, parts: Hashable, make: Callable[[], Any]) -> None:
+        self.parts = parts
+        self.hash = hash(parts)
+        self.make = make
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Recipe) and self.parts == other.parts
+
+    def __hash__(self) -> int:
+        return self.hash
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _shared(recipe: _Recipe) -> Any:
+    return recipe.make()
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return tuple(sorted((name, _frozen(one)) for name, one in value.items()))
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def _files(options: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Which versions of the files with credentials a store would read."""
+    told = [value for name, value in options.items() if name.lower().removeprefix("google_") in GOOGLE_OPTIONS]
+    told += map(os.environ.get, GOOGLE_VARIABLES)
+    return tuple(map(_version, (*filter(None, told), Path.home() / GOOGLE_FILE)))
+
+
+def _version(path: Any) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError, TypeError):
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
