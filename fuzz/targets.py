@@ -42,7 +42,8 @@ from zvcore.precomputed.surface_files import SURFACE_SUFFIXES, encode_surface, p
 from zvcore.precomputed.surfaces import Surface
 from zvcore.precomputed.swc import encode_swc, parse_swc
 from zvcore.stores import MemoryStore
-from zvcore.stores.http_ranges import Outcome, Ranges
+from zvcore.stores.http_answers import Outcome
+from zvcore.stores.http_ranges import Ranges
 from zvcore.stores.range_requests import Wanted, address_of
 from zvcore.stores.zip_store import ZipStore
 from zvcore.testing.codecs import decode_in_parts
@@ -598,13 +599,27 @@ RANGE = Wanted(address_of("http://127.0.0.1/x"), 10, 30, '"tag"', 100)
 RANGE_FIELDS = (b"Content-Range: bytes 10-29/100", b"Content-Length: 20", b'ETag: "tag"')
 
 
-@target("http_answer", lambda: [b"\r\n".join([b"HTTP/1.1 206 Partial Content", *RANGE_FIELDS, b"Connection: close"])])
+ANSWERS = (
+    b"\r\n".join([b"HTTP/1.1 206 Partial Content", *RANGE_FIELDS, b"Connection: close"]),
+    b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Encoding: gzip\r\n\r\nabc",
+    b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n5;x\r\nhello\r\n0\r\nX: y\r\n\r\n",
+)
+
+
+@target("http_answer", lambda: [*ANSWERS])
 def run_http_answer(data: bytes) -> None:
     outcome = Ranges([RANGE]).check(0, data)
     if outcome in (Outcome.GOING_ON, Outcome.ENDED):
         assert data.startswith(b"HTTP/1.1 206")
         for field in RANGE_FIELDS:
             assert field.split(b": ")[1] in data
+    head, _, body = data.partition(b"\r\n\r\n")
+    for stored in (None, b"data"):
+        whole = Ranges([Wanted(RANGE.address, data=stored)])
+        if whole.check(0, head) in (Outcome.GOING_ON, Outcome.ENDED):
+            if stored is None and whole.announced(0) is not None:
+                assert head.startswith(b"HTTP/1.1 200")
+            whole.excuse_ends(0, body)
 
 
 @cache

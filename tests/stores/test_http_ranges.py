@@ -14,7 +14,8 @@ import pytest
 
 from tests.processes import PATIENCE
 from zvcore.stores import range_requests
-from zvcore.stores.http_ranges import Outcome, PlainLines, Ranges
+from zvcore.stores.http_answers import Outcome
+from zvcore.stores.http_ranges import PlainLines, Ranges
 from zvcore.stores.range_requests import Wanted, address_of, fetch_ranges
 
 if TYPE_CHECKING:

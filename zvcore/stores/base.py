@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
-from zvcore.errors import CorruptDataError, InvalidKeyError, ReadOnlyError, UnsupportedError, ZvcoreError
+from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, ReadOnlyError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.editing import Edit, EditAll, lock_all
 from zvcore.stores.files import encode_key
@@ -161,6 +161,10 @@ class Store(ABC):
             raise changed(key, stamp)
         return Snapshot(data, size, stamp)
 
+    def snapshots(self, keys: Sequence[str]) -> builtins.list[Snapshot | None]:
+        """`snapshot` of each object, whatever version is there."""
+        return self.each(self.snapshot, keys)
+
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
         """What `function` gives for each item. Where that means waiting for a network, several calls run at once."""
         return [function(item) for item in items]
@@ -286,6 +290,26 @@ class Store(ABC):
 
         A stamp of None means that the object must not exist.
         """
+
+    def put_each(
+        self, wanted: Sequence[tuple[str, Buffer | Sequence[Buffer], Stamp | Anything | None]]
+    ) -> builtins.list[bool]:
+        """Store chunks or shards, each (key, data, condition): a stamp, None for none, as `put_if_unchanged` takes
+        them, or ANYTHING. Whether each was stored; False where the condition did not hold.
+        """
+
+        def put(one: tuple[str, Buffer | Sequence[Buffer], Stamp | Anything | None]) -> bool:
+            key, data, condition = one
+            try:
+                if isinstance(condition, Anything):
+                    self.put_data(key, data)
+                else:
+                    self.put_if_unchanged(key, data, condition)
+            except ConflictError:
+                return False
+            return True
+
+        return self.each(put, wanted)
 
     def put_data(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
         """`put` of what there is much of, such as chunks and shards, and not of a document: as durable as the store's

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores.writing import Anything
 
-__all__ = ["ChangedError", "Client", "Found", "Version"]
+__all__ = ["Arrived", "ChangedError", "Client", "Found", "Version"]
 
 
 class Version(NamedTuple):
@@ -38,6 +38,13 @@ class Found(NamedTuple):
 
     data: memoryview
     version: Version
+
+
+class Arrived(NamedTuple):
+    """An object, or that there is none; and what the server said of it, as it said it."""
+
+    data: memoryview | None
+    head: bytes
 
 
 class ChangedError(ZvcoreError):
@@ -86,6 +93,18 @@ class Client(ABC):
         """
         return None
 
+    def get_objects(self, paths: Sequence[str], at_once: int) -> builtins.list[Arrived | None] | None:
+        """All of each object, `at_once` of them at the same time. None for what did not come, for whatever reason: then
+        `get` says why.
+
+        None where the library has no such way.
+        """
+        return None
+
+    def version_of(self, arrived: Arrived) -> Version:
+        """The version of an object that `get_objects` gave."""
+        raise NotImplementedError
+
     def get_together(
         self, path: str, ranges: Sequence[tuple[int, int]], version: Version
     ) -> builtins.list[memoryview] | None:
@@ -101,6 +120,20 @@ class Client(ABC):
     @abstractmethod
     def put(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
         """Store the parts one after the other. ChangedError if a condition is given and does not hold."""
+
+    def put_each(
+        self, wanted: Sequence[tuple[str, Buffer, Version | Anything | None]], at_once: int
+    ) -> builtins.list[bool | None] | None:
+        """`put` for each (path, data, condition), `at_once` of them at the same time: whether it was stored. None where
+        that is not known: `put_after_all` finds out, and does it where it was not.
+
+        None where the library has no such way.
+        """
+        return None
+
+    def put_after_all(self, path: str, data: Buffer, condition: Version | Anything | None) -> None:
+        """`put` of what may have been stored by `put_each`."""
+        self.put(path, [data], condition)
 
     @abstractmethod
     def delete(self, paths: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from zvcore.stores.base import Stamp, Store
+    from zvcore.stores.base import Snapshot, Stamp, Store
     from zvcore.stores.writing import ObjectWriter
 
 __all__ = ["Edit", "EditAll", "lock_all"]
@@ -65,7 +65,10 @@ class Edit:
         """The object as it is now; None if there is none."""
         if self.locked:
             return self._store.get(self.key)
-        found = self._store.snapshot(self.key)
+        return self.given(self._store.snapshot(self.key))
+
+    def given(self, found: Snapshot | None) -> bytes | memoryview | None:
+        """`get`, of what was read already, None: that there was no object."""
         self.made_from(None if found is None else found.stamp)
         return None if found is None else found.data
 
@@ -83,22 +86,29 @@ class Edit:
             raise changed(self.key, stamp or "")
         self._replaces = stamp
 
+    @property
+    def condition(self) -> Stamp | Anything | None:
+        """What must be there to be replaced, as `Store.put_each` takes it."""
+        return ANYTHING if self.locked else self._replaces
+
     def put(self, data: Buffer | Sequence[Buffer]) -> None:
-        if self.locked or isinstance(self._replaces, Anything):
+        condition = self.condition
+        if isinstance(condition, Anything):
             self._store.put(self.key, data)
         else:
-            self._store.put_if_unchanged(self.key, data, self._replaces)
+            self._store.put_if_unchanged(self.key, data, condition)
 
     def put_data(self, data: Buffer | Sequence[Buffer]) -> None:
         """`put` of chunks or a shard, as the store has it."""
-        if self.locked or isinstance(self._replaces, Anything):
+        condition = self.condition
+        if isinstance(condition, Anything):
             self._store.put_data(self.key, data)
         else:
-            self._store.put_if_unchanged(self.key, data, self._replaces)
+            self._store.put_if_unchanged(self.key, data, condition)
 
     def writer(self) -> ObjectWriter:
         """`put` piece by piece."""
-        return self._store.writer(self.key, ANYTHING if self.locked else self._replaces)
+        return self._store.writer(self.key, self.condition)
 
     @property
     def can_delete(self) -> bool:

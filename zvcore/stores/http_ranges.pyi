@@ -1,16 +1,8 @@
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import final
 
+from zvcore.stores.http_answers import Outcome
 from zvcore.stores.range_requests import Wanted
-
-class Outcome(IntEnum):
-    GOING_ON = 0
-    AT_REST = 1
-    ENDED = 2
-    LOST = 3
-    UNEXPECTED = 4
-    REFUSED = 5
 
 @final
 class Received:
@@ -26,7 +18,9 @@ class Ranges:
     def stop(self) -> None: ...
     def request(self, number: int) -> bytes: ...
     def check(self, number: int, head: bytes) -> Outcome: ...
-    def received(self, number: int) -> memoryview | None: ...
+    def announced(self, number: int) -> int | None: ...
+    def excuse_ends(self, number: int, body: bytes) -> bool | None: ...
+    def received(self, number: int) -> memoryview | tuple[bytes, memoryview | None] | None: ...
 
 @final
 class PlainLines:

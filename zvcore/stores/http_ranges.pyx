@@ -1,4 +1,4 @@
-"""Ranges of objects by HTTP/1.1: what a request says, whether an answer is the one, and many of both without the GIL.
+"""Objects and ranges of them by HTTP/1.1: many requests and answers without the GIL.
 
 Nothing here opens or closes connections; `range_requests` does, and says which ranges are wanted.
 """
@@ -8,10 +8,13 @@ from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.exc cimport PyErr_CheckSignals
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdio cimport snprintf
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memchr, memcmp, memcpy
+from libc.string cimport memcpy
 
+from zvcore.stores.http_answers cimport (
+    AT_REST, ENDED, GOING_ON, LONGEST_REST, LOST, OBJECT, RANGE, REFUSED, SENT_AT_ONCE, STORE, UNEXPECTED, Asked,
+    Outcome, check_answer, end_of_head, excuse_ends, write_request,
+)
 from zvcore.system.atomics cimport zv_milliseconds
 from zvcore.system.interpreter cimport zv_need_python
 
@@ -34,26 +37,18 @@ cdef extern from "<sys/socket.h>" nogil:
     Py_ssize_t send(int descriptor, const void *data, size_t size, int flags)
 
 
-cdef extern from "<strings.h>" nogil:
-    int strncasecmp(const char *one, const char *other, size_t count)
+cdef extern from "<sys/uio.h>" nogil:
+    struct iovec:
+        void *iov_base
+        size_t iov_len
+    Py_ssize_t writev(int descriptor, const iovec *parts, int count)
 
 
 cdef enum:
     AT_FIRST = 4096                     # bytes of an answer that are read before it is known where they belong
     LONGEST_HEAD = 1 << 15
-    LONGEST_REST = 160                  # of a request, besides its beginning and the entity tag
     ATTEMPTS = 3                        # how often a range is asked for
     SIGNAL_MILLISECONDS = 100           # between looks for signals
-
-
-# What has become of a connection, or of an answer.
-cpdef enum Outcome:
-    GOING_ON = 0
-    AT_REST                             # nothing is left to ask for
-    ENDED                               # the server closes the connection after this answer
-    LOST
-    UNEXPECTED                          # an answer that is not the one
-    REFUSED                             # the same, and such requests will not be answered another time
 
 
 cdef enum stage:
@@ -61,19 +56,7 @@ cdef enum stage:
     SENDING
     HEAD
     BODY
-
-
-cdef struct Asked:
-    const char *request                 # how its requests begin
-    Py_ssize_t request_size
-    const char *tag
-    Py_ssize_t tag_size
-    uint64_t start
-    uint64_t stop
-    uint64_t size                       # of the object
-    char *data                          # its bytes
-    bint is_there
-    int times                           # how often it was asked for
+    EXCUSE                              # the body of an answer that says that there is nothing
 
 
 cdef struct Line:
@@ -83,9 +66,10 @@ cdef struct Line:
     Py_ssize_t number                   # of the range that is asked for
     char *request
     Py_ssize_t request_size
-    Py_ssize_t sent
+    Py_ssize_t sent                     # of the request, then of what is to be stored
     char *head
-    Py_ssize_t got                      # bytes of the head, then of the body
+    Py_ssize_t head_size
+    Py_ssize_t got                      # bytes of the head, then of the body; of an excuse, of both
     bint ends                           # no other request goes this way
 
 
@@ -102,103 +86,14 @@ cdef class Received:
         PyBuffer_FillInfo(buffer, self, self.data, self.size, 1, flags)
 
 
-# --- requests and answers
-
-cdef Py_ssize_t write_request(const Asked *asked, char *to) noexcept nogil:
-    """The request for a range; its size. `to` has room for its beginning, its entity tag and LONGEST_REST."""
-    cdef char *at = to
-    memcpy(at, asked.request, asked.request_size)
-    at += asked.request_size
-    at += snprintf(at, LONGEST_REST - 4, b"Range: bytes=%llu-%llu\r\nIf-Match: ", <unsigned long long> asked.start,
-                   <unsigned long long> (asked.stop - 1))
-    memcpy(at, asked.tag, asked.tag_size)
-    at += asked.tag_size
-    memcpy(at, b"\r\n\r\n", 4)
-    return at + 4 - to
-
-
-cdef Py_ssize_t end_of_head(const char *data, Py_ssize_t begin, Py_ssize_t size) noexcept nogil:
-    """Where the empty line stands that ends a head, -1 if it has not come; it is not looked for before `begin`."""
-    cdef const char *at = data + begin
-    while True:
-        at = <const char *> memchr(at, b"\r", data + size - at) if at < data + size else NULL
-        if at == NULL or data + size - at < 4:
-            return -1
-        if memcmp(at, b"\r\n\r\n", 4) == 0:
-            return at - data
-        at += 1
-
-
-cdef inline bint is_text(const char *data, Py_ssize_t size, const char *text, Py_ssize_t length) noexcept nogil:
-    return size == length and memcmp(data, text, length) == 0
-
-
-cdef inline bint is_name(const char *data, Py_ssize_t size, const char *name, Py_ssize_t length) noexcept nogil:
-    return size == length and strncasecmp(data, name, length) == 0
-
-
-cdef Outcome not_fitting(const char *head, Py_ssize_t size) noexcept nogil:
-    """What another answer means for later requests: objects that are gone or changed, and servers in trouble: none."""
-    if size >= 12 and (head[9] == b"5" or memcmp(head + 9, b"404", 3) == 0 or memcmp(head + 9, b"412", 3) == 0
-                       or memcmp(head + 9, b"429", 3) == 0):
-        return UNEXPECTED
-    return REFUSED
-
-
-cdef Outcome check_answer(const char *head, Py_ssize_t size, const Asked *asked) noexcept nogil:
-    """GOING_ON or ENDED if a head, without the empty line at its end, announces just this range of this object."""
-    cdef char span[96]
-    cdef char length[24]
-    cdef int span_size = snprintf(span, sizeof(span), b"bytes %llu-%llu/%llu", <unsigned long long> asked.start,
-                                  <unsigned long long> (asked.stop - 1), <unsigned long long> asked.size)
-    cdef int length_size = snprintf(length, sizeof(length), b"%llu", <unsigned long long> (asked.stop - asked.start))
-    cdef bint has_span = False, has_length = False, has_tag = False, fits = True
-    cdef Outcome result = GOING_ON
-    cdef const char *line = head
-    cdef const char *end = head + size
-    cdef const char *stop
-    cdef const char *value
-    cdef const char *last
-    if size < 12 or memcmp(head, b"HTTP/1.1 206", 12) != 0:
-        return not_fitting(head, size)
-    while fits:
-        line = <const char *> memchr(line, b"\n", end - line)
-        if line == NULL:
-            break
-        line += 1
-        last = <const char *> memchr(line, b"\r", end - line)
-        if last == NULL:
-            last = end
-        stop = <const char *> memchr(line, b":", last - line)
-        if stop == NULL:
-            continue
-        value = stop + 1
-        while value < last and (value[0] == b" " or value[0] == b"\t"):
-            value += 1
-        while last > value and ((last - 1)[0] == b" " or (last - 1)[0] == b"\t"):
-            last -= 1
-        if is_name(line, stop - line, b"content-range", 13):
-            has_span = fits = is_text(value, last - value, span, span_size)
-        elif is_name(line, stop - line, b"content-length", 14):
-            has_length = fits = is_text(value, last - value, length, length_size)
-        elif is_name(line, stop - line, b"etag", 4):
-            has_tag = fits = is_text(value, last - value, asked.tag, asked.tag_size)
-        elif is_name(line, stop - line, b"content-encoding", 16):
-            fits = is_text(value, last - value, b"identity", 8)
-        elif is_name(line, stop - line, b"transfer-encoding", 17):
-            fits = False
-        elif is_name(line, stop - line, b"connection", 10) and is_name(value, last - value, b"close", 5):
-            result = ENDED
-    return result if fits and has_span and has_length and has_tag else REFUSED
-
-
 # --- which ranges are left
 
 @cython.final
 cdef class Ranges:
-    """Ranges of objects that are asked for one after the other, each a few times if connections break.
+    """Objects, or ranges of them, that are asked for or stored one after the other, each a few times if connections
+    break.
 
-    `wanted` are `range_requests.Wanted`, none of them empty.
+    `wanted` are `range_requests.Wanted`, ranges that are not empty.
     """
     cdef Asked *asked
     cdef readonly Py_ssize_t count
@@ -220,23 +115,40 @@ cdef class Ranges:
             raise MemoryError
         self.held = []
         for number, one in enumerate(wanted):
-            if number >= self.count or not 0 <= one.start < one.stop <= one.size:
+            if number >= self.count or not (one.stop is None or 0 <= one.start < one.stop <= one.size):
                 raise ValueError(f"{one.start}..{one.stop} of {one.size} bytes cannot be asked for")
             request, tag = one.address.request, one.e_tag.encode()
             self.held.append((request, tag))
             asked = &self.asked[number]
             asked.request, asked.request_size = <const char *> request, len(request)
             asked.tag, asked.tag_size = <const char *> tag, len(tag)
-            asked.start, asked.stop, asked.size = one.start, one.stop, one.size
+            if one.data is not None:
+                self.give(asked, one.data)
+            elif one.stop is None:
+                asked.task = OBJECT
+            else:
+                asked.start, asked.stop, asked.size = one.start, one.stop, one.size
             self.queue[number] = number
-            self.longest_request = max(self.longest_request, asked.request_size + asked.tag_size + LONGEST_REST)
-        self.left = len(self.held)
+            self.left += 1
+            self.longest_request = max(self.longest_request, asked.request_size + asked.tag_size + LONGEST_REST
+                                       + min(asked.given_size, <Py_ssize_t> SENT_AT_ONCE))
+
+    cdef int give(self, Asked *asked, data) except -1:
+        """What is to be stored, which stays as it is until this goes."""
+        cdef const unsigned char[::1] view = data
+        self.held.append(view)
+        asked.task = STORE
+        asked.given_size = view.shape[0]
+        if asked.given_size:
+            asked.given = <const char *> &view[0]
+        return 0
 
     def __dealloc__(self):
         cdef Py_ssize_t number
         if self.asked != NULL:
             for number in range(self.count):
                 free(self.asked[number].data)
+                free(self.asked[number].head)
         free(self.asked)
         free(self.queue)
 
@@ -264,6 +176,9 @@ cdef class Ranges:
             self.asked[number].times -= 1
         if self.stopped or self.asked[number].times >= ATTEMPTS or self.left == self.count:
             return False
+        # What was stored under a condition that held may have made it hold no longer.
+        if self.asked[number].task == STORE and self.asked[number].tag_size:
+            return False
         self.queue[(self.first + self.left) % self.count] = number
         self.left += 1
         return True
@@ -283,16 +198,34 @@ cdef class Ranges:
         self._check(number)
         return check_answer(<const char *> head, len(head), &self.asked[number])
 
+    def announced(self, Py_ssize_t number):
+        """The bytes of the body that the head which was checked last announced; None where it excuses itself."""
+        self._check(number)
+        return None if self.asked[number].body.excuse else self.asked[number].body.length
+
+    def excuse_ends(self, Py_ssize_t number, bytes body not None):
+        """Whether this is all of an excuse; None if it is none."""
+        self._check(number)
+        cdef int found = excuse_ends(<const char *> body, len(body), &self.asked[number].body)
+        return None if found < 0 else found == 1
+
     def received(self, Py_ssize_t number):
-        """What `PlainLines` got of a range, once."""
+        """What `PlainLines` got of a range, once; None if it did not come. Of a whole object: (the head of the answer,
+        the object or None where there is none, and of what was to be stored).
+        """
         self._check(number)
         cdef Asked *asked = &self.asked[number]
+        cdef Received found
+        data = None
         if not asked.is_there:
             return None
-        cdef Received found = Received()
-        found.data, found.size = asked.data, asked.stop - asked.start
-        asked.data, asked.is_there = NULL, False
-        return memoryview(found)
+        if not asked.body.excuse:
+            found = Received()
+            found.data, found.size = asked.data, asked.body.length
+            asked.data = NULL
+            data = memoryview(found)
+        asked.is_there = False
+        return data if asked.task == RANGE else (asked.head[:asked.head_size], data)
 
     cdef int _check(self, Py_ssize_t number) except -1:
         if not 0 <= number < self.count:
@@ -432,9 +365,18 @@ cdef class PlainLines:
         return self.send_rest(line, descriptor)
 
     cdef Outcome send_rest(self, Line *line, int descriptor) noexcept nogil:
-        cdef Py_ssize_t sent
-        while line.sent < line.request_size:
-            sent = send(descriptor, line.request + line.sent, line.request_size - line.sent, 0)
+        cdef Asked *asked = &self.ranges.asked[line.number]
+        cdef Py_ssize_t sent, size = line.request_size
+        cdef iovec parts[2]
+        if asked.given_size > SENT_AT_ONCE:
+            size += asked.given_size
+        while line.sent < size:
+            if line.sent >= line.request_size:
+                sent = send(descriptor, asked.given + (line.sent - line.request_size), size - line.sent, 0)
+            else:                       # in one piece, so that the server need not wake up twice
+                parts[0] = iovec(line.request + line.sent, line.request_size - line.sent)
+                parts[1] = iovec(<char *> asked.given, size - line.request_size)
+                sent = writev(descriptor, parts, 2)
             if sent < 0:
                 return nothing_now()
             line.sent += sent
@@ -444,7 +386,7 @@ cdef class PlainLines:
     cdef Outcome receive(self, Line *line, int descriptor) noexcept nogil:
         """Take what has come. Once a range is there, the next one is to be sent for."""
         cdef Asked *asked = &self.ranges.asked[line.number]
-        cdef Py_ssize_t length = asked.stop - asked.start, got
+        cdef Py_ssize_t length, got
         cdef Outcome found
         if line.at == HEAD:
             got = recv(descriptor, line.head + line.got, AT_FIRST, 0)
@@ -453,11 +395,35 @@ cdef class PlainLines:
             found = self.take_head(line, asked, got)
             if found != GOING_ON or line.at == HEAD:
                 return found
+        if line.at == EXCUSE:
+            return self.hear_out(line, asked, descriptor)
+        length = asked.body.length
         while line.got < length:
             got = recv(descriptor, asked.data + line.got, length - line.got, 0)
             if got <= 0:
                 return LOST if got == 0 else nothing_now()
             line.got += got
+        return self.has_come(line, asked)
+
+    cdef Outcome hear_out(self, Line *line, Asked *asked, int descriptor) noexcept nogil:
+        """Take the body of an answer that says that there is nothing; of a long one the connection is given up."""
+        cdef int ended
+        cdef Py_ssize_t got
+        while not line.ends:
+            ended = excuse_ends(line.head + line.head_size, line.got - line.head_size, &asked.body)
+            if ended < 0:
+                return REFUSED
+            if ended:
+                break
+            line.ends = line.got > LONGEST_HEAD
+            if not line.ends:
+                got = recv(descriptor, line.head + line.got, AT_FIRST, 0)
+                if got <= 0:
+                    return LOST if got == 0 else nothing_now()
+                line.got += got
+        return self.has_come(line, asked)
+
+    cdef Outcome has_come(self, Line *line, Asked *asked) noexcept nogil:
         asked.is_there = True
         line.has_answered = True
         return ENDED if line.ends else self.ask_next(line)
@@ -473,17 +439,32 @@ cdef class PlainLines:
         beyond = line.got - end - 4
         if found > ENDED:
             return found
-        if <uint64_t> beyond > asked.stop - asked.start:
+        line.ends = found == ENDED
+        if asked.task != RANGE and not self.keep_head(line, asked, end):
+            return UNEXPECTED
+        if asked.body.excuse:
+            line.at = EXCUSE
+            line.head_size = end + 4
+            return GOING_ON
+        if <uint64_t> beyond > asked.body.length:
             return REFUSED
         free(asked.data)                # what came of it before, over a connection that broke
-        asked.data = <char *> malloc(asked.stop - asked.start)
+        asked.data = <char *> malloc(max(<uint64_t> 1, asked.body.length))
         if asked.data == NULL:
             return UNEXPECTED
         memcpy(asked.data, line.head + end + 4, beyond)
         line.got = beyond
         line.at = BODY
-        line.ends = found == ENDED
         return GOING_ON
+
+    cdef bint keep_head(self, Line *line, Asked *asked, Py_ssize_t size) noexcept nogil:
+        free(asked.head)
+        asked.head = <char *> malloc(size + 1)
+        asked.head_size = size
+        if asked.head == NULL:
+            return False
+        memcpy(asked.head, line.head, size)
+        return True
 
 
 cdef bint failed(int descriptor) noexcept nogil:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import obstore
@@ -13,19 +12,18 @@ from obstore import exceptions
 from zvcore.cached import cached_property
 from zvcore.errors import AccessRefusedError, NotFoundError, StoreError, UnsupportedError
 from zvcore.stores.base import UnlistedError
-from zvcore.stores.clients import ChangedError, Client, Found, Version, first_line
+from zvcore.stores.clients import Arrived, ChangedError, Client, Found, Version, first_line
 from zvcore.stores.obstore_calls import HTTP_FAILURES, awaiting, begin, failure, with_threads
-from zvcore.stores.range_requests import Address, Wanted, address_of, fetch_ranges
+from zvcore.stores.own_requests import OwnRequests, is_strong
 from zvcore.stores.request_threads import side_by_side
+from zvcore.stores.writing import Anything
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from obstore import GetOptions, GetResult, ObjectMeta
     from typing_extensions import Buffer
-
-    from zvcore.stores.writing import Anything
 
 __all__ = ["ObstoreClient"]
 
@@ -42,8 +40,6 @@ _LISTED_AT_ONCE = 1000
 # Of other services obstore lists everything, and drops what comes before.
 _BEGIN_IN_THE_MIDDLE = (obstore.store.S3Store, obstore.store.GCSStore)
 _NOTHING = memoryview(b"")
-_SIGNED_FOR = timedelta(minutes=10)
-_MOST_SIGNED = 4096
 
 # How web servers say that they answer requests for objects only.
 _NO_HEADS = "405 Method Not Allowed"
@@ -78,9 +74,7 @@ class ObstoreClient(Client):
         self._store = make(False)
         self._is_http = is_http
         self._signs = signs
-        self._in_vain = 0
-        # Path -> its signed address, and until when that is used.
-        self._signed: dict[str, tuple[Address, float]] = {}
+        self._own = OwnRequests(self._store, signs)
         # What some servers do not do, once that has shown.
         self._takes_ranges = True
         self._takes_suffixes = True
@@ -183,7 +177,7 @@ class ObstoreClient(Client):
                 options["range"] = {"offset": start}
             else:
                 options["range"] = (start, min(stop, 1 << 62))
-        if version is not None and version.e_tag is not None and _is_strong(version):
+        if version is not None and version.e_tag is not None and is_strong(version):
             options["if_match"] = version.e_tag
         result: GetResult = obstore.get(store, path, options=options or None)
         _check_encoding(result, path)
@@ -268,39 +262,13 @@ class ObstoreClient(Client):
     def get_each(
         self, wanted: Sequence[tuple[str, int, int, Version]], at_once: int
     ) -> builtins.list[memoryview | None] | None:
-        if not self._signs or not wanted:
-            return None
-        with_threads(wanted[0][0])
-        asked = [place for place, (_, _, _, version) in enumerate(wanted) if _is_strong(version)]
-        try:
-            addresses = self._addresses({wanted[place][0] for place in asked})
-        except (exceptions.BaseError, OSError, ValueError, NotImplementedError):
-            self._signs = False  # nothing to sign with, or no way to
-            return None
-        requests = [
-            Wanted(addresses[path], start, stop, cast("str", version.e_tag), version.size)
-            for path, start, stop, version in (wanted[place] for place in asked)
-        ]
-        results: builtins.list[memoryview | None] = [None] * len(wanted)
-        found, refused = fetch_ranges(requests, at_once)
-        # Where nothing gets through, as from behind a firewall, it is not tried for ever.
-        self._in_vain = 0 if any(data is not None for data in found) else self._in_vain + 1
-        self._signs = not refused and self._in_vain < _REQUESTS
-        for place, data in zip(asked, found, strict=True):
-            results[place] = data
-        return results
+        return self._own.get_each(wanted, at_once)
 
-    def _addresses(self, paths: Collection[str]) -> dict[str, Address]:
-        now = time.monotonic()
-        known = {path: one[0] for path in paths if (one := self._signed.get(path)) is not None and one[1] > now}
-        missing = [path for path in paths if path not in known]
-        if missing:
-            if len(self._signed) + len(missing) > _MOST_SIGNED:
-                self._signed.clear()
-            for path, url in zip(missing, obstore.sign(self._store, "GET", missing, _SIGNED_FOR), strict=True):
-                known[path] = address_of(url)
-                self._signed[path] = (known[path], now + _SIGNED_FOR.total_seconds() / 2)
-        return known
+    def get_objects(self, paths: Sequence[str], at_once: int) -> builtins.list[Arrived | None] | None:
+        return self._own.get_objects(paths, at_once)
+
+    def version_of(self, arrived: Arrived) -> Version:
+        return self._own.version_of(arrived)
 
     def get_together(
         self, path: str, ranges: Sequence[tuple[int, int]], version: Version
@@ -393,6 +361,16 @@ class ObstoreClient(Client):
                 raise self._put_failure(error, path, condition) from None
             else:
                 return
+
+    def put_each(
+        self, wanted: Sequence[tuple[str, Buffer, Version | Anything | None]], at_once: int
+    ) -> builtins.list[bool | None] | None:
+        return self._own.put_each(wanted, at_once)
+
+    def put_after_all(self, path: str, data: Buffer, condition: Version | Anything | None) -> None:
+        begin(path)
+        if isinstance(condition, Anything) or not self._has_arrived(path, bytes(data), condition):
+            self.put(path, [data], condition)
 
     def _has_arrived(self, path: str, whole: bytes | None, condition: Version | Anything | None) -> bool:
         """Whether what was stored under a condition, but not confirmed, is there."""
@@ -524,11 +502,6 @@ def _check_encoding(result: GetResult, path: str) -> None:
 def _kinds(version: Version) -> tuple[bool, ...]:
     """By what this version is told from others. obstore says 1970 where no date is told."""
     return version.e_tag is not None, version.number is not None, bool(version.modified)
-
-
-def _is_strong(version: Version) -> bool:
-    """Whether the server can be asked for just this version."""
-    return version.e_tag is not None and not version.e_tag.startswith("W/")
 
 
 def _cut(views: Sequence[memoryview], size: int) -> Iterator[bytes]:

@@ -6,12 +6,13 @@ import time
 from typing import TYPE_CHECKING
 
 from zvcore.errors import UnsupportedError, ZvcoreError
+from zvcore.stores.clients import Found
 from zvcore.stores.request_threads import LIMIT, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
-    from zvcore.stores.clients import Client, Found, Version
+    from zvcore.stores.clients import Client, Version
 
 __all__ = ["LookedAt", "Place"]
 
@@ -27,6 +28,12 @@ _SLOWER = 1.002
 _NEAR = 0.005
 _SETTLED_AFTER = 2.0
 _MOST_SEEN = 4096
+# Where an answer costs less than the threads do that wait for several.
+_AT_ONCE = 0.001
+
+# Place -> how long answers took there, for the stores that are opened later.
+_known_seconds: dict[int, float] = {}
+_MOST_KNOWN = 1024
 
 
 class Place:
@@ -35,7 +42,8 @@ class Place:
     def __init__(self, client: Client, place: Hashable) -> None:
         self.client = client
         self.place = place
-        self.seconds: float | None = None
+        self._name = hash(place)
+        self.seconds: float | None = _known_seconds.get(self._name)
         # Path -> a version, and when it was first seen.
         self.seen: dict[str, tuple[Version, float]] = {}
         # Thread -> what is there; see `looking_at`.
@@ -45,6 +53,9 @@ class Place:
         """Keep to the quick answers: what takes long may only have waited for this machine, or for other requests."""
         known = self.seconds
         self.seconds = seconds if known is None else min(seconds, known * _SLOWER)
+        if len(_known_seconds) >= _MOST_KNOWN:
+            _known_seconds.clear()
+        _known_seconds[self._name] = self.seconds
 
     def note(self, path: str, version: Version) -> None:
         known = self.seen.get(path)
@@ -66,6 +77,9 @@ class Place:
     def is_near(self) -> bool:
         return self.seconds is not None and self.seconds <= _NEAR
 
+    def answers_at_once(self) -> bool:
+        return self.seconds is not None and self.seconds <= _AT_ONCE
+
     def helpers(self) -> int:
         """How many requests should be under way at once."""
         if self.seconds is None:
@@ -81,8 +95,8 @@ class Place:
 class LookedAt:
     """Objects that are asked for once; `beside` are those to fetch together with whatever comes first."""
 
-    def __init__(self, client: Client, beside: Sequence[str], largest: int | None) -> None:
-        self._client = client
+    def __init__(self, place: Place, beside: Sequence[str], largest: int | None) -> None:
+        self._place = place
         self._beside = beside
         self._largest = largest
         self._known: dict[str, Found | ZvcoreError | None] = {}
@@ -91,13 +105,31 @@ class LookedAt:
         """Ask for objects at once: whether one of them may be there."""
         every = [*paths, *self._beside]
         self._beside = ()
-        self._known.update(zip(every, side_by_side(self._ask, every), strict=True))
+        self._known.update(self._quickly(every))
+        others = [path for path in every if path not in self._known]
+        self._known.update(zip(others, side_by_side(self._ask, others), strict=True))
         return any(self._known[path] is not None for path in paths)
+
+    def _quickly(self, paths: Sequence[str]) -> dict[str, Found | None]:
+        """What came of these objects by one call, if answers cost less than threads that wait for them."""
+        client = self._place.client
+        if self._largest is not None or not self._place.answers_at_once():
+            return {}
+        begun = time.perf_counter()
+        arrived = client.get_objects(paths, len(paths)) or ()
+        self._place.took(time.perf_counter() - begun)
+        return {
+            path: None if one.data is None else Found(one.data, client.version_of(one))
+            for path, one in zip(paths, arrived, strict=False)
+            if one is not None
+        }
 
     def _ask(self, path: str) -> Found | ZvcoreError | None:
         most = self._largest
+        begun = time.perf_counter()
         try:
-            found = self._client.get(path, 0, None if most is None else most + 1, None)
+            found = self._place.client.get(path, 0, None if most is None else most + 1, None)
+            self._place.took(time.perf_counter() - begun)
         except ZvcoreError as error:
             # This does not matter unless the object is needed: buckets that cannot be listed refuse absent objects.
             return error

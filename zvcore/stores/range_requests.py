@@ -1,9 +1,10 @@
-"""Many ranges of objects over connections of our own: one thread sends all requests and takes the answers as they come.
+"""Many objects, or ranges of them, over connections of our own: one thread sends all requests and takes the answers as
+they come.
 
 A library that speaks to object stores spends several times as much on a small range as the range itself costs, and has
 as many under way as it sees fit. So what is asked for most is asked for here: `GET` of an address that the library has
-signed, with `Range` and `If-Match`, over HTTP/1.1. Whatever is not answered exactly as expected is left to the library,
-which knows of retries, refusals and redirections.
+signed, of whole objects or with `Range` and `If-Match`, and `PUT`, over HTTP/1.1. Whatever is not answered exactly as
+expected is left to the library, which knows of retries, refusals and redirections.
 """
 
 from __future__ import annotations
@@ -18,23 +19,43 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from zvcore.stores.http_ranges import Outcome, PlainLines, Ranges
+from zvcore.stores.http_answers import SENT_AT_ONCE, Outcome
+from zvcore.stores.http_ranges import PlainLines, Ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Address", "Wanted", "address_of", "close_kept", "fetch_ranges"]
+    from typing_extensions import Buffer
+
+__all__ = [
+    "Address",
+    "Wanted",
+    "address_of",
+    "close_kept",
+    "condition_of",
+    "fetch_objects",
+    "fetch_ranges",
+    "store_objects",
+]
+
+# Of a whole object: the head of the answer, and the object, or that there is none.
+Whole: TypeAlias = tuple[bytes, memoryview | None]
+Got: TypeAlias = memoryview | Whole | None
 
 # Seconds in which no byte comes from anywhere, after which nothing is waited for.
 _PATIENCE = 20.0
+# The same where what is to be stored may lie in buffers of this machine, on its way through a thin line.
+_PATIENCE_STORING = 120.0
 # Seconds for which a connection is kept; servers do so for longer.
 _KEPT = 8.0
 _MOST_KEPT = 128
 _PIECE = 1 << 16
 _LONGEST_HEAD = 1 << 15
+_NOTHING = memoryview(b"")
+_STORED = b"HTTP/1.1 200"
 
 
 class Place(NamedTuple):
@@ -53,22 +74,25 @@ class Address(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A range of an object that has this entity tag and size."""
+    """A range of an object that has this entity tag and size; an object that may not be there, where there is no end;
+    what is to be stored, where `e_tag` is the field with the condition, if there is one.
+    """
 
     address: Address
-    start: int
-    stop: int
-    e_tag: str
-    size: int
+    start: int = 0
+    stop: int | None = None
+    e_tag: str = ""
+    size: int = 0
+    data: Buffer | None = None
 
 
-def address_of(url: str) -> Address:
+def address_of(url: str, method: str = "GET") -> Address:
     parts = urlsplit(url)
     host = parts.hostname or ""
     secure = parts.scheme == "https"
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     lines = (
-        f"GET {target} HTTP/1.1",
+        f"{method} {target} HTTP/1.1",
         f"Host: {parts.netloc.rpartition('@')[2]}",
         "User-Agent: zvcore",
         "Accept: */*",
@@ -108,6 +132,7 @@ class _Batch(ABC):
         self.ranges = Ranges(wanted)
         self.at_once = min(at_once, len(wanted))
         self.refused = False
+        self.patience = _PATIENCE if wanted[0].data is None else _PATIENCE_STORING
         self.open: dict[int, _Connection] = {}
         self.addresses: list[tuple[int, tuple[object, ...]]] | None = None
 
@@ -122,7 +147,7 @@ class _Batch(ABC):
                 connection.close()
 
     @abstractmethod
-    def results(self) -> list[memoryview | None]: ...
+    def results(self) -> list[Got]: ...
 
     @abstractmethod
     def _put_to_work(self, connection: _Connection) -> None:
@@ -185,14 +210,14 @@ class _PlainBatch(_Batch):
         super().__init__(place, wanted, at_once)
         self.lines = PlainLines(self.ranges, self.at_once)
 
-    def results(self) -> list[memoryview | None]:
+    def results(self) -> list[Got]:
         return [self.ranges.received(number) for number in range(self.ranges.count)]
 
     def _put_to_work(self, connection: _Connection) -> None:
         self.lines.add(connection.descriptor, connection.is_open, connection.has_answered)
 
     def _wait(self) -> bool:
-        found = self.lines.wait(_PATIENCE)
+        found = self.lines.wait(self.patience)
         if found is None:
             return False
         descriptor, outcome, number, is_open, has_answered = found
@@ -208,13 +233,17 @@ class _PlainBatch(_Batch):
 class _Answer:
     """What is asked for over an encrypted connection, and what has come of it."""
 
-    def __init__(self, number: int, wanted: Wanted, request: bytes) -> None:
+    def __init__(self, number: int, request: bytes, given: memoryview) -> None:
         self.number = number
-        self.length = wanted.stop - wanted.start
-        self.request = request
+        self.request = memoryview(request)
+        # What is to be stored, and does not go with the request.
+        self.given = given
         self.head = b""
+        # What has come of the body; None until the head is there.
         self.body: memoryview | None = None
         self.got = 0
+        self.is_excuse = False
+        self.excuse = b""
         self.ends = False
 
 
@@ -222,7 +251,7 @@ class _EncryptedBatch(_Batch):
     def __init__(self, place: Place, wanted: Sequence[Wanted], at_once: int) -> None:
         super().__init__(place, wanted, at_once)
         self.wanted = wanted
-        self.found: list[memoryview | None] = [None] * len(wanted)
+        self.found: list[Got] = [None] * len(wanted)
         self.answers: dict[int, _Answer] = {}
         self.selector = selectors.DefaultSelector()
 
@@ -230,7 +259,7 @@ class _EncryptedBatch(_Batch):
         with self.selector:
             super().run()
 
-    def results(self) -> list[memoryview | None]:
+    def results(self) -> list[Got]:
         return self.found
 
     def _put_to_work(self, connection: _Connection) -> None:
@@ -238,7 +267,7 @@ class _EncryptedBatch(_Batch):
         self.selector.register(connection.descriptor, selectors.EVENT_WRITE, connection)
 
     def _wait(self) -> bool:
-        ready = self.selector.select(_PATIENCE)
+        ready = self.selector.select(self.patience)
         for key, _ in ready:
             self._advance(key.data)
         return bool(ready)
@@ -249,7 +278,12 @@ class _EncryptedBatch(_Batch):
 
     def _ask(self, connection: _Connection) -> None:
         number = self.ranges.take()
-        self.answers[connection.descriptor] = _Answer(number, self.wanted[number], self.ranges.request(number))
+        self.answers[connection.descriptor] = _Answer(number, self.ranges.request(number), self._given(number))
+
+    def _given(self, number: int) -> memoryview:
+        data = self.wanted[number].data
+        view = _NOTHING if data is None else memoryview(data).cast("B")
+        return view if len(view) > SENT_AT_ONCE else _NOTHING
 
     def _advance(self, connection: _Connection) -> None:
         try:
@@ -273,11 +307,12 @@ class _EncryptedBatch(_Batch):
             answer = self.answers[connection.descriptor]
             while answer.request:
                 answer.request = answer.request[connection.socket.send(answer.request) :]
+            while answer.given:
+                answer.given = answer.given[connection.socket.send(answer.given[:_PIECE]) :]
             outcome = self._receive(connection, answer)
             if outcome is not Outcome.GOING_ON:
                 return outcome
-            if answer.body is not None and answer.got == answer.length:
-                self.found[answer.number] = answer.body.toreadonly()
+            if self._has_come(answer):
                 connection.has_answered = True
                 if answer.ends:
                     return Outcome.ENDED
@@ -285,7 +320,26 @@ class _EncryptedBatch(_Batch):
                     return Outcome.AT_REST
                 self._ask(connection)
 
+    def _has_come(self, answer: _Answer) -> bool:
+        """Whether all of an answer is there, which then is kept."""
+        if answer.is_excuse:
+            data = None
+            # Of an answer with which the connection ends, nothing else is waited for.
+            if not answer.ends and not self.ranges.excuse_ends(answer.number, answer.excuse):
+                return False
+        elif answer.body is None or answer.got < len(answer.body):
+            return False
+        else:
+            data = answer.body.toreadonly()
+        whole = self.wanted[answer.number].stop is None
+        self.found[answer.number] = (answer.head, data) if whole else data
+        return True
+
     def _receive(self, connection: _Connection, answer: _Answer) -> Outcome:
+        if answer.is_excuse:
+            more = connection.socket.recv(_PIECE)
+            answer.excuse += more
+            return self._excuse_so_far(answer) if more else Outcome.LOST
         if answer.body is not None:
             got = connection.socket.recv_into(answer.body[answer.got :])
             answer.got += got
@@ -297,16 +351,32 @@ class _EncryptedBatch(_Batch):
             if not data:
                 return Outcome.LOST
             return Outcome.REFUSED if len(answer.head) > _LONGEST_HEAD else Outcome.GOING_ON
-        outcome = self.ranges.check(answer.number, answer.head[:end])
-        arrived = memoryview(answer.head)[end + 4 :]
+        arrived = answer.head[end + 4 :]
+        answer.head = answer.head[:end]
+        outcome = self.ranges.check(answer.number, answer.head)
         if outcome not in (Outcome.GOING_ON, Outcome.ENDED):
             return outcome
-        if len(arrived) > answer.length:
-            return Outcome.REFUSED
         answer.ends = outcome is Outcome.ENDED
-        answer.body = memoryview(bytearray(answer.length))
+        length = self.ranges.announced(answer.number)
+        if length is None:
+            answer.is_excuse = True
+            answer.excuse = arrived
+            return self._excuse_so_far(answer)
+        if len(arrived) > length:
+            return Outcome.REFUSED
+        try:
+            answer.body = memoryview(bytearray(length))
+        except MemoryError:
+            return Outcome.UNEXPECTED
         answer.got = len(arrived)
         answer.body[: answer.got] = arrived
+        return Outcome.GOING_ON
+
+    def _excuse_so_far(self, answer: _Answer) -> Outcome:
+        """A long one is not heard out."""
+        answer.ends = answer.ends or len(answer.excuse) > _LONGEST_HEAD
+        if not answer.ends and self.ranges.excuse_ends(answer.number, answer.excuse) is None:
+            return Outcome.REFUSED
         return Outcome.GOING_ON
 
 
@@ -329,7 +399,32 @@ def fetch_ranges(wanted: Sequence[Wanted], at_once: int) -> tuple[list[memoryvie
 
     As many as `at_once` are asked for at the same time, in each place.
     """
-    results: list[memoryview | None] = [None] * len(wanted)
+    found, refused = _fetch(wanted, at_once)
+    return cast("list[memoryview | None]", found), refused
+
+
+def fetch_objects(addresses: Sequence[Address], at_once: int) -> tuple[list[Whole | None], bool]:
+    """The same for whole objects, whatever version is there: (the head of the answer, the object or None where there is
+    none) of each, None where nothing came.
+    """
+    found, refused = _fetch([Wanted(address) for address in addresses], at_once)
+    return cast("list[Whole | None]", found), refused
+
+
+def store_objects(wanted: Sequence[Wanted], at_once: int) -> tuple[list[bool | None], bool]:
+    """The same for objects to be stored: whether each was, or not, as its condition does not hold. None: who knows."""
+    found, refused = _fetch(wanted, at_once)
+    heads = [None if one is None else cast("Whole", one)[0] for one in found]
+    return [None if head is None else head.startswith(_STORED) for head in heads], refused
+
+
+def condition_of(e_tag: str | None) -> str:
+    """The field that says that something is stored only if the object has this tag; None: if there is none."""
+    return "If-None-Match: *\r\n" if e_tag is None else f"If-Match: {e_tag}\r\n"
+
+
+def _fetch(wanted: Sequence[Wanted], at_once: int) -> tuple[list[Got], bool]:
+    results: list[Got] = [None] * len(wanted)
     places: dict[Place, list[int]] = {}
     for number, one in enumerate(wanted):
         places.setdefault(one.address.place, []).append(number)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.stores.base import Refused
-    from zvcore.stores.clients import Client, Found
+    from zvcore.stores.clients import Arrived, Client, Found
     from zvcore.stores.writing import Anything
 
 __all__ = ["RemoteStore"]
@@ -149,7 +149,38 @@ class RemoteStore(Store):
     def get_many(self, keys: Iterable[str]) -> Iterator[bytes | memoryview | None]:
         names = list(keys)
         for first in range(0, len(names), _OBJECTS_AHEAD):
-            yield from self.each(self.get, names[first : first + _OBJECTS_AHEAD])
+            yield from self._get_some(names[first : first + _OBJECTS_AHEAD])
+
+    def _get_some(self, keys: builtins.list[str]) -> builtins.list[bytes | memoryview | None]:
+        arrived = self._arrived(keys)
+        result: builtins.list[bytes | memoryview | None] = [None if one is None else one.data for one in arrived]
+        others = [place for place, one in enumerate(arrived) if one is None]
+        for place, data in zip(others, self.each(self.get, [keys[place] for place in others]), strict=True):
+            result[place] = data
+        return result
+
+    def snapshots(self, keys: Sequence[str]) -> builtins.list[Snapshot | None]:
+        arrived = self._arrived(keys)
+        result: builtins.list[Snapshot | None] = [None] * len(keys)
+        for place, one in enumerate(arrived):
+            if one is not None and one.data is not None:
+                version = self._client.version_of(one)
+                self._shared.note(self._path(keys[place]), version)
+                result[place] = Snapshot(one.data, version.size, version)
+        others = [place for place, one in enumerate(arrived) if one is None]
+        for place, found in zip(others, self.each(self.snapshot, [keys[place] for place in others]), strict=True):
+            result[place] = found
+        return result
+
+    def _arrived(self, keys: Sequence[str]) -> Sequence[Arrived | None]:
+        """What came of these objects by one call, where that is quicker than several: of a few that are far away it is
+        not, as connections for such calls are not kept for long.
+        """
+        few = len(keys) < _TOGETHER_FROM and not self._shared.answers_at_once()
+        if few or (self._shared.looking and threading.get_ident() in self._shared.looking):
+            return [None] * len(keys)
+        paths = [self._path(key) for key in keys]
+        return self._client.get_objects(paths, self._shared.small_requests(1)) or [None] * len(keys)
 
     def get_ranges(
         self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
@@ -388,7 +419,7 @@ class RemoteStore(Store):
             yield
             return
         beside = [folder._path(key) for folder in (self, *self.above()) for key in around]
-        near = LookedAt(self._client, beside, self.largest)
+        near = LookedAt(self._shared, beside, self.largest)
         if keys and not near.fetch([self._path(key) for key in keys]):
             near.fetch([self._path(key) for key in otherwise])
         self._shared.looking[me] = near
@@ -412,6 +443,37 @@ class RemoteStore(Store):
             self._client.put(path, as_parts(data), condition)
         except ChangedError:
             raise changed(key, cast("Stamp | None", condition)) from None
+
+    def put_each(
+        self, wanted: Sequence[tuple[str, Buffer | Sequence[Buffer], Stamp | Anything | None]]
+    ) -> builtins.list[bool]:
+        if len(wanted) < _TOGETHER_FROM and not self._shared.answers_at_once():
+            return super().put_each(wanted)
+        for key, _, _ in wanted:
+            self._refuse_if_read_only(key)
+        joined = [
+            (self._path(key), _joined(data), cast("Version | Anything | None", condition))
+            for key, data, condition in wanted
+        ]
+        longest = max((memoryview(data).nbytes for _, data, _ in joined), default=0)
+        done = self._client.put_each(joined, self._shared.small_requests(longest)) if wanted else []
+        if done is None:
+            return super().put_each(wanted)
+
+        def put(place: int) -> bool:
+            path, data, condition = joined[place]
+            try:
+                if done[place] is None:
+                    self._client.put_after_all(path, data, condition)
+                else:  # the server may refuse although the condition holds, which is for the client to say
+                    self._client.put(path, [data], condition)
+            except ChangedError:
+                return False
+            return True
+
+        others = [place for place, stored in enumerate(done) if not stored]
+        again = dict(zip(others, self.each(put, others), strict=True))
+        return [again.get(place, True) for place in range(len(done))]
 
     def delete(self, key: str) -> bool:
         self._refuse_if_read_only(key)
@@ -495,6 +557,11 @@ def _check_length(data: memoryview, key: str, offset: int, expected: int) -> Non
             "the server gave another number of bytes than it was asked for", key=key, offset=offset,
             expected=expected, found=len(data),
         )  # fmt: skip
+
+
+def _joined(data: Buffer | Sequence[Buffer]) -> Buffer:
+    parts = as_parts(data)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _facts(version: Version | None) -> Facts | None:

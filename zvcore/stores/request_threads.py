@@ -9,13 +9,15 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["LIMIT", "Ahead", "side_by_side"]
+__all__ = ["LIMIT", "Ahead", "on_their_way", "side_by_side"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -72,6 +74,30 @@ class Ahead(Generic[R]):
         """The result is no longer wanted. Returns when nothing is under way."""
         if not self._future.cancel():
             self._future.exception()
+
+
+@contextmanager
+def on_their_way(at_once: int) -> Iterator[Callable[[Callable[[], Any]], None]]:
+    """What this gives takes functions and calls them: in other threads, so many `at_once`, as far as there are some to
+    spare, while the caller makes the next one; with 0, before it returns. All are done at the end, or one has failed.
+    """
+    under_way: deque[Ahead[Any]] = deque()
+
+    def put(function: Callable[[], Any]) -> None:
+        if not at_once:
+            function()
+            return
+        while len(under_way) >= at_once:
+            under_way.popleft().result()
+        under_way.append(Ahead(function))
+
+    try:
+        yield put
+        while under_way:
+            under_way.popleft().result()
+    finally:
+        for one in under_way:
+            one.give_up()
 
 
 def _threads() -> ThreadPoolExecutor:

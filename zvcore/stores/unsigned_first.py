@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import AccessRefusedError, StoreError, ZvcoreError
-from zvcore.stores.clients import Client, Found, Version
+from zvcore.stores.clients import Arrived, Client, Found, Version
 from zvcore.stores.obstore_client import ObstoreClient
 
 if TYPE_CHECKING:
@@ -90,6 +90,12 @@ class UnsignedFirst(Client):
     ) -> builtins.list[memoryview | None] | None:
         return self._client.get_each(wanted, at_once)
 
+    def get_objects(self, paths: Sequence[str], at_once: int) -> builtins.list[Arrived | None] | None:
+        return self._client.get_objects(paths, at_once)
+
+    def version_of(self, arrived: Arrived) -> Version:
+        return self._client.version_of(arrived)
+
     def get_together(
         self, path: str, ranges: Sequence[tuple[int, int]], version: Version
     ) -> builtins.list[memoryview] | None:
@@ -100,6 +106,14 @@ class UnsignedFirst(Client):
 
     def put(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
         self._ask(lambda client: client.put(path, parts, condition))
+
+    def put_each(
+        self, wanted: Sequence[tuple[str, Buffer, Version | Anything | None]], at_once: int
+    ) -> builtins.list[bool | None] | None:
+        return self._client.put_each(wanted, at_once)
+
+    def put_after_all(self, path: str, data: Buffer, condition: Version | Anything | None) -> None:
+        self._client.put_after_all(path, data, condition)
 
     def delete(self, paths: Iterable[str]) -> None:
         names = [*paths]

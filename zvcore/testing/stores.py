@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, ReadOnlyError, UnsupportedError, ZvcoreError
+from zvcore.stores.writing import ANYTHING
 from zvcore.testing.raising import refuses
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def check_store(open: Callable[[str], Store]) -> None:
         _check_children(store)
         _check_keys(store)
         _check_conditions(store, open("w"))
+        _check_many(store)
         _check_two_writers(open)
         _check_locks(store)
         _check_pieces(store)
@@ -71,6 +73,23 @@ def _check_objects(store: Store) -> None:
     assert [None if data is None else len(data) for data in store.get_many(["x", "a/b"])] == [None, 300_000]
     assert store.delete("a/b") is True, "delete of what is there is True"
     assert store.get("a/b") is None, "what was deleted is gone"
+
+
+def _check_many(store: Store) -> None:
+    store.put("many/old", b"older")
+    stamp = store.stamp("many/old")
+    store.put("many/old", b"newer")
+    others = [f"many/{number}" for number in range(8)]
+    wanted: list[Any] = [("many/old", b"mine", stamp), ("many/old", b"mine", None)]
+    wanted += [(key, [key.encode(), b"!"], ANYTHING if number % 2 else None) for number, key in enumerate(others)]
+    assert store.put_each(wanted) == [False, False] + [True] * 8, "put_each says what was stored"
+    assert _bytes(store, "many/old") == b"newer", "put_each stores nothing under a condition that does not hold"
+    names = [*others, "many/missing", "many/old"]
+    expected = [*(key.encode() + b"!" for key in others), None, b"newer"]
+    assert [None if data is None else bytes(data) for data in store.get_many(names)] == expected
+    for name, data, found in zip(names, expected, store.snapshots(names), strict=True):
+        assert (None if found is None else bytes(found.data)) == data, "snapshots are as many as keys"
+        assert found is None or (found.size, found.stamp) == (len(bytes(found.data)), store.stamp(name))
 
 
 def _check_parts(store: Store) -> None:

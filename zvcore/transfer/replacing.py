@@ -112,7 +112,8 @@ def _read_old(assignment: Assignment, groups: list[Group], edits: Edits) -> Old:
     if not assignment.layout.placement.alone:
         return {}
     keys = [group.key for group in groups if not edits[group.key].locked and not assignment.covered[group.rows[0]]]
-    return dict(zip(keys, assignment.layout.store.each(lambda key: edits[key].get(), keys), strict=True))
+    found = assignment.layout.store.snapshots(keys)
+    return {key: edits[key].given(one) for key, one in zip(keys, found, strict=True)}
 
 
 def _batches(assignment: Assignment, groups: list[Group], edits: Edits) -> Iterator[tuple[list[Group], bool]]:
@@ -163,15 +164,7 @@ def _replace_batch(
         ends = np.cumsum([len(group.rows) for group in batch]).tolist()
         parts = [encoded.select(range(end - len(group.rows), end)) for end, group in zip(ends, batch, strict=True)]
 
-        def store(number: int) -> bool:
-            group, chunks = batch[number], parts[number]
-            try:
-                layout.placement.replace(edits[group.key], group, positions[group.rows], chunks)
-            except CHANGED:
-                return False
-            return True
-
-        done = layout.store.each(store, range(len(batch)))
+        done = layout.placement.replace_all(edits, batch, positions, parts)
         failed = [group for group, stored in zip(batch, done, strict=True) if not stored]
         for chunks, stored in zip(parts, done, strict=True):
             if stored:

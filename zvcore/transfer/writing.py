@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from zvcore.errors import CorruptDataError
+from zvcore.stores.request_threads import on_their_way
 from zvcore.transfer.assignment import Assignment, check_writable
 from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, BATCH_POSITIONS, Steps, Written, windows
 from zvcore.transfer.clearing import clear, is_fill
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["encode", "put", "putting_back", "write"]
 
 T = TypeVar("T")
+
+# What goes over a network at once, while the next chunks are encoded.
+_PART_BYTES = 8 << 20
+_PART_CHUNKS = 256
 
 
 def write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work) -> Written:
@@ -86,16 +91,28 @@ def _write_chunks(assignment: Assignment, steps: Steps) -> None:
 def _write_alone(assignment: Assignment, covered: Rows, steps: Steps) -> None:
     layout = assignment.layout
     native = assignment.to_files
-    size = BATCH_CHUNKS if native else max(1, min(BATCH_CHUNKS, BATCH_BYTES // max(1, layout.chunk_nbytes)))
-    for window in windows(len(covered), size):
-        rows = covered[window]
-        files = assignment.files(rows) if native else None
-        encoded = assignment.encode(rows, steps.of(len(rows)), sink=files)
-        if native:
+    if native:
+        for window in windows(len(covered), BATCH_CHUNKS):
+            rows = covered[window]
+            assignment.encode(rows, steps.of(len(rows)), sink=assignment.files(rows))
             steps.written.known = False
-        else:
-            layout.placement.put(assignment.positions[rows], encoded)
+        return
+    size = _window_size(layout, steps.work)
+    with on_their_way(layout.store.parts_ahead() if len(covered) > size else 0) as put:
+        for window in windows(len(covered), size):
+            rows = covered[window]
+            encoded = assignment.encode(rows, steps.of(len(rows)))
+            put(partial(layout.placement.put, assignment.positions[rows], encoded))
             steps.written.add(encoded.sizes)
+
+
+def _window_size(layout: Layout, work: Work) -> int:
+    """How many chunks are encoded before they are put; over a network, while those before them are on their way."""
+    parts = layout.store.parts_ahead()
+    if parts:
+        held = work.ahead(parts * _PART_BYTES) // parts
+        return max(1, min(_PART_CHUNKS, held // max(1, layout.chunk_nbytes)))
+    return max(1, min(BATCH_CHUNKS, BATCH_BYTES // max(1, layout.chunk_nbytes)))
 
 
 def encode(

@@ -1,0 +1,141 @@
+"""Reads and writes of all kinds in a bucket, near and 5 ms away, beside tensorstore.
+
+    pytest bench/test_buckets.py --benchmark-enable      times
+    python -m bench.test_buckets [word]                  ratios, the competitors taking turns
+
+The server is the small one of `test_objectstore`. Each competitor writes into an array of its own. None has a
+cache of chunks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tensorstore
+
+import zvcore
+from bench.contest import Contest, entrants, run_alone
+from bench.scale import pick
+from bench.test_objectstore import small_server
+from bench.test_patterns import ALL, AT, BOX, KINDS, TINY, stored, values
+from zvcore.stores import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.stores.servers import S3
+
+FAR = 0.005
+Calls = dict[str, "Callable[[], Any]"]
+_stack = contextlib.ExitStack()
+
+
+@cache
+def server(delay: float) -> S3:
+    found = _stack.enter_context(small_server(delay))
+    secrets = found.options
+    os.environ.update(AWS_ACCESS_KEY_ID=secrets["access_key_id"], AWS_SECRET_ACCESS_KEY=secrets["secret_access_key"])
+    return found
+
+
+@cache
+def put(delay: float, kind: str, codec: str, whose: str) -> str:
+    """Where in the bucket an array lies that zarr-python has made."""
+    folder, place = stored(kind, codec), f"{kind} {codec} {whose}".replace(" ", "-")
+    store = open_store(f"s3://bucket/{place}", "w", server(delay).options)
+    for path in folder.rglob("*"):
+        if path.is_file():
+            store.put(str(path.relative_to(folder)), path.read_bytes())
+    return place
+
+
+def ours(delay: float, place: str) -> Any:
+    return zvcore.open(f"s3://bucket/{place}", mode="r+", storage_options=server(delay).options)
+
+
+def theirs(delay: float, place: str) -> Any:
+    kvstore = {
+        "driver": "s3", "bucket": "bucket", "path": f"{place}/", "endpoint": server(delay).endpoint,
+        "aws_region": "us-east-1", "aws_credentials": {"type": "environment"},
+    }  # fmt: skip
+    spec = {"driver": "zarr3", "kvstore": kvstore, "recheck_cached_data": "open"}
+    return tensorstore.open(spec, read=True, write=True).result()
+
+
+def reading(delay: float, codec: str, kind: str, key: Any) -> Calls:
+    place = put(delay, kind, codec, "of all")
+    one, other = ours(delay, place), theirs(delay, place)
+    np.testing.assert_array_equal(one[key], other[key].read().result())
+    return {"zvcore": lambda: one[key], "tensorstore": lambda: other[key].read().result()}
+
+
+def opening(delay: float, codec: str, kind: str, key: Any) -> Calls:
+    place = put(delay, kind, codec, "of all")
+    return {
+        "zvcore": lambda: ours(delay, place)[key],
+        "tensorstore": lambda: theirs(delay, place)[key].read().result(),
+    }
+
+
+def writing(delay: float, codec: str, kind: str, *keys: Any) -> Calls:
+    """The same values each time, into each of several regions."""
+    one = ours(delay, put(delay, kind, codec, "of zvcore"))
+    other = theirs(delay, put(delay, kind, codec, "of tensorstore"))
+    given = np.ascontiguousarray(values(kind)[keys[0]])
+
+    def each(write: Callable[[Any], Any]) -> None:
+        for key in keys:
+            write(key)
+
+    return {
+        "zvcore": partial(each, lambda key: one.__setitem__(key, given)),
+        "tensorstore": partial(each, lambda key: other[key].write(given).result()),
+    }
+
+
+TASKS: list[tuple[str, Callable[..., Calls], str, tuple[Any, ...]]] = [
+    ("read chunks", reading, "chunks", (ALL,)),
+    ("read a plane", reading, "chunks", ((AT,),)),
+    ("read a box", reading, "chunks", (BOX,)),
+    ("read a frame", reading, "frames", ((AT,),)),
+    ("read tiny chunks", reading, "tiny chunks", (ALL,)),
+    ("read what is not there", reading, "nothing in files", (ALL,)),
+    ("read shards", reading, "shards", (ALL,)),
+    ("read a plane of shards", reading, "shards", ((AT,),)),
+    ("open an array and read a chunk", opening, "chunks", ((slice(0, 16),) * 3,)),
+    ("write chunks", writing, "chunks", (ALL,)),
+    ("write a plane", writing, "chunks", ((AT,),)),
+    ("write a box", writing, "chunks", (BOX,)),
+    ("write 8 frames, each by itself", writing, "frames", tuple((number,) for number in range(pick(8, 2)))),
+    ("write tiny chunks", writing, "tiny chunks", (ALL,)),
+    ("write all but the edges of tiny chunks", writing, "tiny chunks", ((slice(4, TINY - 4),) * 3,)),
+    ("write shards", writing, "shards", (ALL,)),
+    ("write a plane of shards", writing, "shards", ((AT,),)),
+]
+assert all(kind in KINDS for _, _, kind, _ in TASKS)
+CONTESTS = [
+    Contest(f"{what}, {codec}{distance}", ("zvcore", "tensorstore"), partial(make, delay, codec, kind, *keys))
+    for codec, delay, distance in (("raw", 0.0, ""), ("zstd", 0.0, ""), ("zstd", FAR, ", 5 ms away"))
+    for what, make, kind, keys in TASKS
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _server_ends() -> Any:
+    yield
+    _stack.close()
+
+
+@pytest.mark.parametrize(*entrants(CONTESTS))
+def test_contest(benchmark: Any, contest: Contest, who: str) -> None:
+    contest.run(benchmark, who)
+
+
+if __name__ == "__main__":
+    with _stack:
+        run_alone(CONTESTS)
