@@ -9,6 +9,7 @@ import sys
 import threading
 import uuid
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -55,9 +56,13 @@ def url(s3_process: S3) -> str:
 
 
 def signed_by(proxy: Proxy) -> set[str | None]:
-    """The access keys by which the requests were signed."""
-    texts = [one.headers.get("authorization", "") for one in proxy.requests]
+    """The access keys by which the requests were signed, in a field or in the address."""
+    texts = [one.headers.get("authorization") or unquote(one.path) for one in proxy.requests]
     return {text.partition("Credential=")[2].partition("/")[0] or None for text in texts}
+
+
+def is_signed(request: Request) -> bool:
+    return "authorization" in request.headers or "X-Amz-Signature=" in request.path
 
 
 def test_credentials_from_files_and_the_environment(url: str, s3: S3, proxy: Proxy, files: Path, monkeypatch) -> None:
@@ -178,7 +183,7 @@ def machine(monkeypatch) -> Iterator[list[str]]:
 
 
 def refuse_unsigned(request: Request) -> int | None:
-    return None if "authorization" in request.headers else 403
+    return None if is_signed(request) else 403
 
 
 def test_public_buckets_are_read_without_a_signature_and_without_asking_the_machine(
@@ -217,7 +222,7 @@ def test_where_that_is_refused_the_role_of_the_machine_is_used(
     assert array[...].tolist() == [4] * 4
     assert signed_by(proxy) == {None, "ROLE"}
     assert machine
-    refused = [one for one in proxy.requests if "authorization" not in one.headers]
+    refused = [one for one in proxy.requests if not is_signed(one)]
     # The marks of the formats and the note of a conversion, all asked for at once, and none of them again.
     asked = [(one.method, one.path) for one in refused]
     assert len(asked) == len({*asked}) <= 7, "asked again and again without a signature"

@@ -516,7 +516,7 @@ def test_many_ranges_at_once_are_of_one_version(
     monkeypatch.setattr("zvcore.stores.one_place._NEAR", 60.0)
     store = open_store(url, "w", s3.options)
     assert store._client._own.ranges.goes  # type: ignore[attr-defined]
-    store._client._own.ranges.goes = own  # type: ignore[attr-defined]
+    monkeypatch.setattr(store._client._own.ranges, "possible", own)  # type: ignore[attr-defined]
     data = np.random.default_rng(1).bytes(1 << 20)
     store.put("x", data)
     found = store.snapshot("x", -10)

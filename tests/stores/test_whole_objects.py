@@ -413,3 +413,21 @@ def test_writers_of_the_same_chunks_lose_nothing(s3: S3, url: str) -> None:
     for one in threads:
         one.join()
     assert np.array_equal(zvcore.open(url, storage_options=s3.options)[...], np.arange(64) + 400)
+
+
+def test_a_refusal_is_remembered_for_a_while_by_all_who_ask_alike(s3: S3, proxy: Proxy, url: str) -> None:
+    store = open_store(url, "w", s3.options)
+    given = {f"x/{number}": b"%d" % number for number in range(6)}
+    for key, data in given.items():
+        store.put(key, data)
+    proxy.spoil = lambda request: 403 if request.headers.get("user-agent") == "zvcore" else None
+    assert list(store.get_many(given)) == [*given.values()]
+    assert ours(proxy)
+    proxy.forget()
+    another: Any = open_store(url, "r", s3.options)
+    assert list(another.get_many(given)) == [*given.values()]
+    assert not ours(proxy)
+    another._client._own.objects._closed_until = 0.0
+    proxy.spoil = None
+    assert list(store.get_many(given)) == [*given.values()]
+    assert len(ours(proxy)) == len(given)

@@ -14,6 +14,7 @@ from zvcore.errors import AccessRefusedError, NotFoundError, StoreError, Unsuppo
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.clients import Arrived, ChangedError, Client, Found, Version, first_line
 from zvcore.stores.obstore_calls import HTTP_FAILURES, awaiting, begin, failure, with_threads
+from zvcore.stores.obstore_stores import ObstoreMaker
 from zvcore.stores.own_requests import OwnRequests, is_strong
 from zvcore.stores.request_threads import side_by_side
 from zvcore.stores.writing import Anything
@@ -71,10 +72,13 @@ class ObstoreClient(Client):
     def __init__(self, make: Callable[..., Any], *, is_http: bool = False, signs: bool = False) -> None:
         """`signs`: addresses that obstore signs may be asked for over connections of our own."""
         self._make = make
-        self._store = make(False)
         self._is_http = is_http
         self._signs = signs
-        self._own = OwnRequests(self._store, signs)
+        if signs and isinstance(make, ObstoreMaker):
+            self._own = make.own_requests()
+        else:
+            self._own = OwnRequests(make(False), signs)
+        self._store = self._own.store
         # What some servers do not do, once that has shown.
         self._takes_ranges = True
         self._takes_suffixes = True

@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zvcore.stores.own_requests import OwnRequests
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
@@ -45,18 +47,19 @@ class ObstoreMaker:
     options: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __call__(self, writing: bool, *, packed: bool = False, **more: Any) -> Any:
+        recipe = self._recipe(writing, packed, more)
+        return recipe.make() if recipe.parts is None else _shared(recipe)
+
+    def own_requests(self) -> OwnRequests:
+        """Requests at addresses that such a store signs."""
+        recipe = self._recipe(False, False, {})
+        return OwnRequests(recipe.make(), True) if recipe.parts is None else _shared_requests(recipe)
+
+    def _recipe(self, writing: bool, packed: bool, more: dict[str, Any]) -> _Recipe:
         options = {**self.options, **more}
-
-        def make() -> Any:
-            return _make(self.kind, self.root, options, writing, packed)
-
         # obstore looks into the environment, too.
-        parts = (self.kind, self.root, _frozen(options), writing, packed, _frozen(os.environ), _files(options))
-        try:
-            recipe = _Recipe(parts, make)
-        except TypeError:  # something of the caller's
-            return make()
-        return _shared(recipe)
+        parts = (self.kind, self.root, _frozen(options), writing, packed, tuple(os.environ.items()), _files(options))
+        return _Recipe(parts, lambda: _make(self.kind, self.root, options, writing, packed))
 
 
 def _make(kind: str, root: str, options: dict[str, Any], writing: bool, packed: bool) -> Any:
@@ -77,14 +80,17 @@ def _make(kind: str, root: str, options: dict[str, Any], writing: bool, packed: 
 
 
 class _Recipe:
-    """How a store is made. Those with equal parts make equal stores."""
+    """How a store is made. Those with equal parts make equal stores; None: they cannot be compared."""
 
     __slots__ = ("hash", "make", "parts")
 
     def __init__(self, parts: Hashable, make: Callable[[], Any]) -> None:
-        self.parts = parts
-        self.hash = hash(parts)
         self.make = make
+        try:
+            self.hash = hash(parts)
+            self.parts: Hashable = parts
+        except TypeError:  # something of the caller's
+            self.hash, self.parts = 0, None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Recipe) and self.parts == other.parts
@@ -96,6 +102,11 @@ class _Recipe:
 @lru_cache(maxsize=_MOST_KEPT)
 def _shared(recipe: _Recipe) -> Any:
     return recipe.make()
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _shared_requests(recipe: _Recipe) -> OwnRequests:
+    return OwnRequests(_shared(recipe), True)
 
 
 def _frozen(value: Any) -> Any:

@@ -28,8 +28,6 @@ _SLOWER = 1.002
 _NEAR = 0.005
 _SETTLED_AFTER = 2.0
 _MOST_SEEN = 4096
-# Where an answer costs less than the threads do that wait for several.
-_AT_ONCE = 0.001
 
 # Place -> how long answers took there, for the stores that are opened later.
 _known_seconds: dict[int, float] = {}
@@ -77,9 +75,6 @@ class Place:
     def is_near(self) -> bool:
         return self.seconds is not None and self.seconds <= _NEAR
 
-    def answers_at_once(self) -> bool:
-        return self.seconds is not None and self.seconds <= _AT_ONCE
-
     def helpers(self) -> int:
         """How many requests should be under way at once."""
         if self.seconds is None:
@@ -111,9 +106,9 @@ class LookedAt:
         return any(self._known[path] is not None for path in paths)
 
     def _quickly(self, paths: Sequence[str]) -> dict[str, Found | None]:
-        """What came of these objects by one call, if answers cost less than threads that wait for them."""
+        """What came of these objects by one call, which costs less than threads that wait for them."""
         client = self._place.client
-        if self._largest is not None or not self._place.answers_at_once():
+        if self._largest is not None:
             return {}
         begun = time.perf_counter()
         arrived = client.get_objects(paths, len(paths)) or ()

@@ -35,8 +35,9 @@ T = TypeVar("T")
 
 _SIGNED_FOR = timedelta(minutes=10)
 _MOST_SIGNED = 4096
-# So often in a row may nothing get through, as from behind a firewall, before it is not tried any longer.
+# So often in a row may nothing get through, as from behind a firewall, before it is left for so many seconds.
 _MOST_IN_VAIN = 4
+_CLOSED = 60.0
 # Larger objects are stored in parts, which obstore does.
 _LARGEST_STORED = 32 << 20
 
@@ -49,15 +50,22 @@ _NUMBERS = {
 
 
 class _Way:
-    """Whether one kind of request is still made."""
+    """Whether one kind of request is made: not for a while after it was refused."""
 
-    def __init__(self, goes: bool) -> None:
-        self.goes = goes
+    def __init__(self, possible: bool) -> None:
+        self.possible = possible
         self._in_vain = 0
+        self._closed_until = 0.0
+
+    @property
+    def goes(self) -> bool:
+        return self.possible and time.monotonic() >= self._closed_until
 
     def went(self, came: bool, refused: bool) -> None:
         self._in_vain = 0 if came else self._in_vain + 1
-        self.goes = not refused and self._in_vain < _MOST_IN_VAIN
+        if refused or self._in_vain >= _MOST_IN_VAIN:
+            self._in_vain = 0
+            self._closed_until = time.monotonic() + _CLOSED
 
 
 class OwnRequests:
@@ -68,7 +76,7 @@ class OwnRequests:
     """
 
     def __init__(self, store: Any, signs: bool) -> None:
-        self._store = store
+        self.store = store
         self.ranges = _Way(signs)
         self.objects = _Way(signs)
         # Other services want more than a signature and a body.
@@ -99,7 +107,7 @@ class OwnRequests:
 
     def version_of(self, arrived: Arrived) -> Version:
         assert arrived.data is not None
-        return version_in(arrived.head, _NUMBERS[type(self._store)], len(arrived.data))
+        return version_in(arrived.head, _NUMBERS[type(self.store)], len(arrived.data))
 
     def put_each(
         self, wanted: Sequence[tuple[str, Buffer, Version | Anything | None]], at_once: int
@@ -135,9 +143,9 @@ class OwnRequests:
         if len(signed) + len(missing) > _MOST_SIGNED:
             signed.clear()
         try:
-            urls = obstore.sign(self._store, method, missing, _SIGNED_FOR)
+            urls = obstore.sign(self.store, method, missing, _SIGNED_FOR)
         except (exceptions.BaseError, OSError, ValueError, NotImplementedError):
-            way.goes = False  # nothing to sign with, or no way to
+            way.possible = False  # nothing to sign with, or no way to
             return None
         for path, url in zip(missing, urls, strict=True):
             known[path] = address_of(url, method)

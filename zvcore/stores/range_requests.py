@@ -49,8 +49,8 @@ Got: TypeAlias = memoryview | Whole | None
 _PATIENCE = 20.0
 # The same where what is to be stored may lie in buffers of this machine, on its way through a thin line.
 _PATIENCE_STORING = 120.0
-# Seconds for which a connection is kept; servers do so for longer.
-_KEPT = 8.0
+# Seconds for which a connection is kept. A server that closed it earlier has said so, and it is not used.
+_KEPT = 60.0
 _MOST_KEPT = 128
 _PIECE = 1 << 16
 _LONGEST_HEAD = 1 << 15

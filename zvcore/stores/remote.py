@@ -173,11 +173,8 @@ class RemoteStore(Store):
         return result
 
     def _arrived(self, keys: Sequence[str]) -> Sequence[Arrived | None]:
-        """What came of these objects by one call, where that is quicker than several: of a few that are far away it is
-        not, as connections for such calls are not kept for long.
-        """
-        few = len(keys) < _TOGETHER_FROM and not self._shared.answers_at_once()
-        if few or (self._shared.looking and threading.get_ident() in self._shared.looking):
+        """What came of these objects by one call."""
+        if self._shared.looking and threading.get_ident() in self._shared.looking:
             return [None] * len(keys)
         paths = [self._path(key) for key in keys]
         return self._client.get_objects(paths, self._shared.small_requests(1)) or [None] * len(keys)
@@ -447,8 +444,6 @@ class RemoteStore(Store):
     def put_each(
         self, wanted: Sequence[tuple[str, Buffer | Sequence[Buffer], Stamp | Anything | None]]
     ) -> builtins.list[bool]:
-        if len(wanted) < _TOGETHER_FROM and not self._shared.answers_at_once():
-            return super().put_each(wanted)
         for key, _, _ in wanted:
             self._refuse_if_read_only(key)
         joined = [
