@@ -10,7 +10,7 @@ import numpy as np
 
 from zvcore.engine.sources import ABSENT
 from zvcore.engine.steady import CHANGED
-from zvcore.stores.again import again
+from zvcore.stores.again import again, changed
 from zvcore.stores.indexes import index_cache
 from zvcore.stores.writing import ANYTHING
 
@@ -155,7 +155,10 @@ class OneChunkPerObject(Placement):
         keys = list(self.keys(positions))
         absent = chunks.sizes == ABSENT
         given = [(keys[row], chunks[row]) for row in np.flatnonzero(~absent).tolist()]
-        self.store.put_each([(key, data, ANYTHING) for key, data in given if data is not None])
+        stored = self.store.put_each([(key, data, ANYTHING) for key, data in given if data is not None])
+        for (key, _), was in zip(given, stored, strict=True):
+            if not was:
+                raise changed(key, "")
         self.store.delete_all(keys[row] for row in np.flatnonzero(absent).tolist())
 
     def remove(self, key: str) -> None:

@@ -112,7 +112,8 @@ class LookedAt:
             return {}
         begun = time.perf_counter()
         arrived = client.get_objects(paths, len(paths)) or ()
-        self._place.took(time.perf_counter() - begun)
+        if any(arrived):
+            self._place.took(time.perf_counter() - begun)
         return {
             path: None if one.data is None else Found(one.data, client.version_of(one))
             for path, one in zip(paths, arrived, strict=False)
