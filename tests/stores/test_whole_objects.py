@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 import zvcore
 from zvcore import transfer
 from zvcore.errors import ConflictError
-from zvcore.stores import open_store, range_requests
+from zvcore.stores import open_store, own_requests, range_requests
 from zvcore.stores.http_answers import SENT_AT_ONCE, Outcome
 from zvcore.stores.http_ranges import Ranges
 from zvcore.stores.range_requests import Wanted, address_of, condition_of, fetch_objects, store_objects
@@ -456,3 +457,26 @@ def test_a_store_that_refuses_a_write_is_not_silent(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(type(array.layout.store), "put_each", lambda self, wanted: [True, False])
     with pytest.raises(ConflictError):
         placement.put(np.array([[0], [1]]), encoded)
+
+
+def test_slow_signatures_are_not_asked_for_again_and_again(s3: S3, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where a service has to be asked for each."""
+    store: Any = open_store(url, "w", s3.options)
+    own = store._client._own
+    sign, asked = own_requests.obstore.sign, []
+
+    def slowly(*given: Any) -> Any:
+        asked.append(given)
+        time.sleep(2 * own_requests._SLOW_TO_SIGN)
+        return sign(*given)
+
+    monkeypatch.setattr(own_requests.obstore, "sign", slowly)
+    for turn in range(5):
+        assert list(store.get_many([f"{turn}/{number}" for number in range(5)])) == [None] * 5
+    # The first may have waited for credentials, which is no reason.
+    assert len(asked) == 2
+    assert not own.objects.goes
+    own.objects._closed_until = 0.0
+    assert list(store.get_many(["x", "y"])) == [None] * 2
+    assert len(asked) == 3
+    assert own.objects._closed_until > time.monotonic() + 1.5 * own_requests._CLOSED

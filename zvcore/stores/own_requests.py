@@ -35,9 +35,12 @@ T = TypeVar("T")
 
 _SIGNED_FOR = timedelta(minutes=10)
 _MOST_SIGNED = 4096
-# So often in a row may nothing get through, as from behind a firewall, before it is left for so many seconds.
+# So often in a row may nothing get through, as from behind a firewall, before it is left for so many seconds: twice as
+# many each time.
 _MOST_IN_VAIN = 4
-_CLOSED = 60.0
+_CLOSED, _MOST_CLOSED = 60.0, 3600.0
+# Who signs by asking a service, as a machine of Google's without a key does, takes longer, and would for each object.
+_SLOW_TO_SIGN = 0.03
 # Larger objects are stored in parts, which obstore does.
 _LARGEST_STORED = 32 << 20
 
@@ -56,6 +59,7 @@ class _Way:
         self.possible = possible
         self._in_vain = 0
         self._closed_until = 0.0
+        self._closed_for = _CLOSED
 
     @property
     def goes(self) -> bool:
@@ -64,8 +68,12 @@ class _Way:
     def went(self, came: bool, refused: bool) -> None:
         self._in_vain = 0 if came else self._in_vain + 1
         if refused or self._in_vain >= _MOST_IN_VAIN:
-            self._in_vain = 0
-            self._closed_until = time.monotonic() + _CLOSED
+            self.close()
+
+    def close(self) -> None:
+        self._in_vain = 0
+        self._closed_until = time.monotonic() + self._closed_for
+        self._closed_for = min(2 * self._closed_for, _MOST_CLOSED)
 
 
 class OwnRequests:
@@ -81,6 +89,8 @@ class OwnRequests:
         self.objects = _Way(signs)
         # Other services want more than a signature and a body.
         self.puts = _Way(signs and isinstance(store, obstore.store.S3Store))
+        # The first signature may wait for credentials, whoever signs.
+        self._has_signed = False
         # Method -> path -> its signed address, and until when that is used.
         self._signed: dict[str, dict[str, tuple[Address, float]]] = {"GET": {}, "PUT": {}}
 
@@ -147,6 +157,9 @@ class OwnRequests:
         except (exceptions.BaseError, OSError, ValueError, NotImplementedError):
             way.possible = False  # nothing to sign with, or no way to
             return None
+        if self._has_signed and time.monotonic() - now > _SLOW_TO_SIGN:
+            way.close()
+        self._has_signed = True
         for path, url in zip(missing, urls, strict=True):
             known[path] = address_of(url, method)
             signed[path] = (known[path], now + _SIGNED_FOR.total_seconds() / 2)
