@@ -9,6 +9,11 @@ __all__ = ["reason_of"]
 # (suite, expression that the whole name of a task matches, why)
 REASONS = (
     (
+        "buckets", r"open an array and read a chunk, .*",
+        "zvcore asks for the marks of four formats and two notes of unfinished conversions, tensorstore for the document of "
+        "the format that it was told",
+    ),
+    (
         "durability", r"write over old files: .*",
         "zvcore keeps each old file until the new one is on the disk, which no peer does; its own row without that is "
         "`zvcore, none`",
