@@ -10,8 +10,8 @@ __all__ = ["reason_of"]
 REASONS = (
     (
         "buckets", r"open an array and read a chunk, .*",
-        "zvcore asks for the marks of four formats and two notes of unfinished conversions, tensorstore for the document "
-        "of the format that it was told",
+        "zvcore asks for the marks of four formats and two notes of unfinished conversions, tensorstore for the one "
+        "document of the format that it was told",
     ),
     (
         "durability", r"write over old files: .*",
