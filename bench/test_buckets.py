@@ -22,7 +22,7 @@ import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.scale import pick
 from bench.test_objectstore import small_server
-from bench.test_patterns import ALL, AT, BOX, KINDS, TINY, stored, values
+from bench.test_patterns import ALL, AT, BOX, KINDS, TINY, for_each, stored, values
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
@@ -87,14 +87,9 @@ def writing(delay: float, codec: str, kind: str, *keys: Any) -> Calls:
     one = ours(delay, put(delay, kind, codec, "of zvcore"))
     other = theirs(delay, put(delay, kind, codec, "of tensorstore"))
     given = np.ascontiguousarray(values(kind)[keys[0]])
-
-    def each(write: Callable[[Any], Any]) -> None:
-        for key in keys:
-            write(key)
-
     return {
-        "zvcore": partial(each, lambda key: one.__setitem__(key, given)),
-        "tensorstore": partial(each, lambda key: other[key].write(given).result()),
+        "zvcore": partial(for_each, keys, lambda key: one.__setitem__(key, given)),
+        "tensorstore": partial(for_each, keys, lambda key: other[key].write(given).result()),
     }
 
 

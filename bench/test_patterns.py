@@ -113,16 +113,16 @@ def writing(kind: str, codec: str, *keys: Any) -> Calls:
     theirs = by_tensorstore(paths["tensorstore"], read=True, write=True)
     array = zarr.open_array(paths["zarr"], mode="r+")
     given = np.ascontiguousarray(values(kind)[keys[0]])
-
-    def each(write: Callable[[Any], Any]) -> None:
-        for key in keys:
-            write(key)
-
     return {
-        "zvcore": partial(each, lambda key: ours.__setitem__(key, given)),
-        "tensorstore": partial(each, lambda key: theirs[key].write(given).result()),
-        "zarr": partial(each, lambda key: array.__setitem__(key, given)),
+        "zvcore": partial(for_each, keys, lambda key: ours.__setitem__(key, given)),
+        "tensorstore": partial(for_each, keys, lambda key: theirs[key].write(given).result()),
+        "zarr": partial(for_each, keys, lambda key: array.__setitem__(key, given)),
     }
+
+
+def for_each(keys: tuple[Any, ...], write: Callable[[Any], Any]) -> None:
+    for key in keys:
+        write(key)
 
 
 ALL = slice(None)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -309,16 +310,8 @@ class Proxy:
         class Handler(_Handler):
             owner = proxy
 
-        server = _Listening(("127.0.0.1", 0), Handler)
-        self.port = server.server_address[1]
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        try:
+        with answering(Handler) as self.port:
             yield self
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join()
 
 
 class Together:
@@ -347,14 +340,37 @@ class Together:
 class _Listening(ThreadingHTTPServer):
     daemon_threads = True
     # As many as clients begin at once.
-    request_queue_size = 128
+    request_queue_size = 256
 
 
-class _Handler(BaseHTTPRequestHandler):
-    owner: Proxy
+@contextlib.contextmanager
+def answering(handler: type[BaseHTTPRequestHandler], context: ssl.SSLContext | None = None) -> Iterator[int]:
+    """The port of a server with a thread for each connection, encrypted if there is a context."""
+    server = _Listening(("127.0.0.1", 0), handler)
+    if context is not None:
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class QuickHandler(BaseHTTPRequestHandler):
+    """Keeps connections, sends each answer in one piece, and logs nothing."""
+
     protocol_version = "HTTP/1.1"
     wbufsize = -1
     disable_nagle_algorithm = True
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+class _Handler(QuickHandler):
+    owner: Proxy
 
     def setup(self) -> None:
         super().setup()
@@ -368,8 +384,6 @@ class _Handler(BaseHTTPRequestHandler):
     def handle(self) -> None:
         with contextlib.suppress(ConnectionError, TimeoutError):
             super().handle()
-
-    def log_message(self, *_: Any) -> None: ...
 
     def _pass_on(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -432,12 +446,5 @@ def web_server(folder: Path, handler: type[BaseHTTPRequestHandler]) -> Iterator[
 
         def log_message(self, *_: Any) -> None: ...
 
-    server = _Listening(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with answering(Handler) as port:
+        yield f"http://127.0.0.1:{port}"

@@ -6,10 +6,8 @@ import os
 import shutil
 import ssl
 import subprocess
-import threading
 from collections import Counter
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.stores.servers import QuickHandler, answering
 from zvcore.stores import open_store, range_requests
 from zvcore.stores.range_requests import Wanted, address_of, fetch_ranges
 from zvcore.stores.remote import RemoteStore
@@ -41,13 +40,8 @@ class Served:
         self.url = ""
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    wbufsize = -1
+class Handler(QuickHandler):
     served: Served
-
-    def log_message(self, *_: Any) -> None: ...
 
     def do_GET(self) -> None:
         served = self.served
@@ -87,23 +81,13 @@ class Handler(BaseHTTPRequestHandler):
 @contextmanager
 def serving(context: ssl.SSLContext | None = None) -> Iterator[Served]:
     served = Served()
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 256
-
-    server = Server(("127.0.0.1", 0), type("Own", (Handler,), {"served": served}))
-    if context is not None:
-        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    name = "http://127.0.0.1" if context is None else "https://localhost"
-    served.url = f"{name}:{server.server_port}/a/b%20c?signature=x"
-    try:
-        yield served
-    finally:
-        range_requests.close_kept()
-        server.shutdown()
-        server.server_close()
+    with answering(type("Own", (Handler,), {"served": served}), context) as port:
+        name = "http://127.0.0.1" if context is None else "https://localhost"
+        served.url = f"{name}:{port}/a/b%20c?signature=x"
+        try:
+            yield served
+        finally:
+            range_requests.close_kept()
 
 
 @pytest.fixture

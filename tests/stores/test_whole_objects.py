@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zvcore
+from tests.stores.servers import QuickHandler, answering
+from tests.stores.test_http_ranges import serving as sending
 from zvcore import transfer
 from zvcore.errors import ConflictError
 from zvcore.stores import open_store, own_requests, range_requests
@@ -144,13 +144,8 @@ class Served:
         return address_of(f"{self.url}/{name}?signature=x", method)
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    wbufsize = -1
+class Handler(QuickHandler):
     served: Served
-
-    def log_message(self, *_: Any) -> None: ...
 
     def _begin(self) -> tuple[str, str | None]:
         served = self.served
@@ -205,20 +200,12 @@ class Handler(BaseHTTPRequestHandler):
 @contextmanager
 def serving() -> Iterator[Served]:
     served = Served()
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 256
-
-    server = Server(("127.0.0.1", 0), type("Own", (Handler,), {"served": served}))
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    served.url = f"http://127.0.0.1:{server.server_port}"
-    try:
-        yield served
-    finally:
-        range_requests.close_kept()
-        server.shutdown()
-        server.server_close()
+    with answering(type("Own", (Handler,), {"served": served})) as port:
+        served.url = f"http://127.0.0.1:{port}"
+        try:
+            yield served
+        finally:
+            range_requests.close_kept()
 
 
 @pytest.fixture(params=["compiled", "encrypted"])
@@ -314,22 +301,8 @@ def test_a_condition_that_does_not_hold_is_no_refusal(served: Served) -> None:
 
 def test_an_answer_that_promises_too_much_is_left_to_others() -> None:
     """Nothing is made ready for what only a server claims to send."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = listening.accept()
-                except OSError:
-                    return
-                with connection:
-                    connection.recv(1 << 16)
-                    connection.sendall(head(OK, b"Content-Length: 999999999999999999") + b"\r\n\r\nabc")
-
-        threading.Thread(target=serve, daemon=True).start()
-        address = address_of(f"http://127.0.0.1:{listening.getsockname()[1]}/x")
-        assert fetch_objects([address], 1)[0] == [None]
-        listening.shutdown(socket.SHUT_RDWR)
+    with sending(head(OK, b"Content-Length: 999999999999999999") + b"\r\n\r\nabc") as port:
+        assert fetch_objects([address_of(f"http://127.0.0.1:{port}/x")], 1)[0] == [None]
 
 
 # --- behind stores
