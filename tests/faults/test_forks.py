@@ -82,23 +82,23 @@ def test_a_child_does_not_wait_for_what_another_thread_was_working_out() -> None
 
 
 def test_a_child_does_not_wait_for_a_lock_that_it_has_itself(tmp_path: Path) -> None:
-    """It inherited the descriptor by which another thread was waiting for a lock file that its holder then removed."""
+    """It inherited the descriptor by which another thread was waiting for a lock that its holder then left."""
     script = """
         import os, sys, threading
         from zvcore.stores import LocalStore
-        from zvcore.stores.locks import FileLock
+        from zvcore.stores.locks import FileLocks
         store = LocalStore(sys.argv[1])
         waiting, forked = threading.Event(), threading.Event()
-        acquire = FileLock._acquire
-        def in_order(self, descriptor, deadline):
+        acquire = FileLocks._acquire
+        def in_order(self, *arguments):
             if child == 0:
                 os.write(to_parent, b"x")
                 os.read(from_parent, 1)
             elif threading.current_thread() is not threading.main_thread():
                 waiting.set()
                 forked.wait()
-            acquire(self, descriptor, deadline)
-        FileLock._acquire = in_order
+            acquire(self, *arguments)
+        FileLocks._acquire = in_order
         (from_parent, to_child), (from_child, to_parent) = os.pipe(), os.pipe()
         child = None
         holder = store.lock("a")

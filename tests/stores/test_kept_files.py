@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 from pathlib import Path
 
 import pytest
 
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError
-from zvcore.stores import LocalStore, files, open_files
+from zvcore.stores import LocalStore, files, lock_files, open_files
 from zvcore.stores.open_files import HandlePool
 
 
@@ -152,11 +151,12 @@ def test_a_file_that_is_cut_off_while_it_is_read(store: LocalStore, monkeypatch:
 
 
 def test_file_systems_without_locks(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    def flock(descriptor: int, how: int) -> None:
+    def enter(descriptor: int, wait: bool) -> bool:
         raise OSError(errno.ENOLCK, "No locks available")
 
     store.put("x", b"1")
-    monkeypatch.setattr(fcntl, "flock", flock)
+    monkeypatch.setattr(lock_files, "take", lambda *_: 0)
+    monkeypatch.setattr(lock_files, "enter", enter)
     with pytest.raises(UnsupportedError, match=r"x: the file system of .* has no file locks"), store.lock("x"):
         pass
     assert os.listdir(store.root) == ["x"]

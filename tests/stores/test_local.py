@@ -17,6 +17,7 @@ import pytest
 from tests.processes import PATIENCE
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores import LocalStore, file_writes, files
+from zvcore.stores.lock_names import lock_file, lock_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -442,7 +443,7 @@ def test_clean(store: LocalStore) -> None:
     store.put("a/x", b"1")
     young = Path(store.root, "a", ".00aa.zvtmp")
     old = Path(store.root, ".00bb.zvtmp")
-    lock = Path(store.root, "a", ".x.zvlock")
+    lock = Path(os.fsdecode(lock_file(lock_path(os.path.join(os.fsencode(store.root), b"a", b"x")))))
     for path in (young, old, lock):
         path.write_bytes(b"")
     os.utime(old, (0, 0))

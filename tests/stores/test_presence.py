@@ -14,7 +14,7 @@ from zvcore.care.manifest import MANIFEST
 from zvcore.commands.cli import main
 from zvcore.converting.note import KEY
 from zvcore.errors import NotFoundError, UnfinishedConversionWarning, UnsupportedError
-from zvcore.stores import LocalStore, local, locks, open_store
+from zvcore.stores import LocalStore, local, lock_files, open_store
 from zvcore.stores.plain_files import complete_file
 from zvcore.stores.presence import is_there, mode_of
 
@@ -98,7 +98,8 @@ def test_a_lock_that_fails_says_which(tmp_path: Path, monkeypatch: pytest.Monkey
     def fails(*_: Any) -> None:
         raise OSError(errno.EIO, FAILED)
 
-    monkeypatch.setattr(locks.fcntl, "flock", fails)
+    monkeypatch.setattr(lock_files, "take", lambda *_: 0)
+    monkeypatch.setattr(lock_files, "enter", fails)
     with pytest.raises(OSError, match=FAILED) as caught, LocalStore(tmp_path).lock("key"):
         pass
     assert "key" in str(caught.value.filename) and isinstance(caught.value.filename, str)

@@ -19,7 +19,7 @@ from zvcore.stores.absolute import absolute
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, check_span, prefix_path
 from zvcore.stores.listing import Listing
-from zvcore.stores.locks import lock_path
+from zvcore.stores.lock_names import lock_path
 from zvcore.stores.others import Other, others_below, others_in, unreadable
 from zvcore.stores.partial_writes import Unfinished, unfinished_of
 from zvcore.stores.read_only import ReadOnlyStore

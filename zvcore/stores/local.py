@@ -21,8 +21,8 @@ from zvcore.stores.growing import Growth
 from zvcore.stores.kept_versions import cut_short, is_cut_short, kept_version, settle_kept, settle_kept_of
 from zvcore.stores.late_writes import settle, start
 from zvcore.stores.listing import Listing
-from zvcore.stores.lock_names import too_long
-from zvcore.stores.locks import FileLock, FileLocks, held_locks, holds, lock_path, remove_stale_lock
+from zvcore.stores.lock_names import lock_path, too_long
+from zvcore.stores.locks import FileLocks, held_locks, holds, remove_stale_lock
 from zvcore.stores.open_files import pool
 from zvcore.stores.others import others_below, others_in, refuse_other
 from zvcore.stores.partial_writes import Note, Unfinished, noted, unfinished
@@ -389,14 +389,13 @@ class LocalStore(Store):
             if make is None or not holds(path):
                 yield
             else:
-                with noted(path, held_locks[lock_path(path)][1], make(), self.fsync):
+                with noted(path, make(), self.fsync):
                     yield
         except FileNotFoundError:
             raise NotFoundError("there is no such object to change", key=key) from None
 
     def unfinished(self, key: str) -> Unfinished | None:
-        path = files.join(self._folder, key)
-        return unfinished(path, lock_path(path))
+        return unfinished(files.join(self._folder, key))
 
     def delete(self, key: str) -> bool:
         self._refuse_if_read_only(key)
@@ -462,7 +461,7 @@ class LocalStore(Store):
         when nobody holds it.
         """
         self._refuse_if_read_only("")
-        removed = 0
+        removed, locks = 0, []
         for folder, below, names in walk(self.local_root, _unless_absent):
             kept = [name for name in names if kept_version(name) is not None]
             settle_kept(folder, kept)
@@ -477,7 +476,7 @@ class LocalStore(Store):
             for name in names:
                 path = os.path.join(folder, name)
                 if name.startswith(b".") and name.endswith(b".zvlock"):
-                    removed += remove_stale_lock(path)
+                    locks.append(path)
                 elif name.startswith(b".") and name.endswith(b".zvtmp"):
                     try:
                         if time.time() - os.lstat(path).st_mtime >= older_than:
@@ -485,7 +484,10 @@ class LocalStore(Store):
                             removed += 1
                     except FileNotFoundError:
                         pass
-        return removed
+        # Notes first: that takes a lock file, and removes it.
+        for path in sorted(locks, key=len, reverse=True):
+            remove_stale_lock(path)
+        return removed + sum(not os.path.lexists(path) for path in locks)
 
     def damaged(self) -> Iterator[ZvcoreError]:
         for folder, _, names in walk(self.local_root, _unless_absent):
@@ -522,12 +524,15 @@ class LocalStore(Store):
 
     def lock(self, key: str, timeout: float | None = None) -> AbstractContextManager[None]:
         self._refuse_if_read_only(key)
-        return FileLock(files.join(self._folder, key), key, timeout, self._make_folder)
+        return self._locks([key], timeout)
 
     def lock_all(self, keys: builtins.list[str]) -> AbstractContextManager[None]:
         if keys:
             self._refuse_if_read_only(keys[0])
-        return FileLocks([files.join(self._folder, key) for key in keys], keys, self._make_folder)
+        return self._locks(keys, None)
+
+    def _locks(self, keys: builtins.list[str], timeout: float | None) -> FileLocks:
+        return FileLocks([lock_path(files.join(self._folder, key)) for key in keys], keys, timeout, self._make_folder)
 
     # --- the store itself
 

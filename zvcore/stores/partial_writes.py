@@ -1,9 +1,9 @@
 """Changes of a file in place that a writer may not live to finish.
 
 While a file grows or is overwritten, it is briefly neither in its old state nor in its new one, and remains so if the
-writer dies then. So writers note in their lock file what they are about to do. The next process that takes the lock
-undoes a partial append and completes a partial overwrite; readers, which never wait, see the file as if that had been
-done already.
+writer dies then. So writers, who hold its lock, note beside it what they are about to do (`lock_path`). The next
+process that takes the lock undoes a partial append and completes a partial overwrite; readers, which never wait, see
+the file as if that had been done already.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from zvcore.kernels.crc32c import crc32c
 from zvcore.logs import Log
-from zvcore.stores.lock_names import lock_path
+from zvcore.stores.lock_names import lock_file, lock_path
 from zvcore.stores.writing import write_all
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from zvcore.stores.growing import Growth
 
-__all__ = ["Note", "Unfinished", "mend", "noted", "unfinished", "unfinished_of"]
+__all__ = ["Note", "Unfinished", "mend_left", "noted", "noted_by_us", "unfinished", "unfinished_of"]
 
 _log = Log("stores")
 
@@ -45,6 +45,10 @@ _WITNESS = 4096
 _LONGEST_NAME = 255
 # A pipe or a device where a file should be must not keep us waiting.
 _READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_WRITING = os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
+
+# Where this process has left notes, which go before it lets go of the locks.
+noted_by_us: set[bytes] = set()
 
 
 @dataclass(frozen=True)
@@ -162,20 +166,25 @@ def _look(path: bytes, offset: int, size: int) -> tuple[os.stat_result, bytes]:
 
 
 @contextmanager
-def noted(path: bytes, lock: int, note: Note, sync: bool) -> Iterator[None]:
-    """A block that does what the note says, under the lock whose descriptor this is."""
-    packed = note.pack()
-    # The last note under this lock means nothing any more once its change is done.
-    if os.fstat(lock).st_size > len(packed):
-        os.ftruncate(lock, 0)
-    write_all(lock, 0, packed, path)
-    if sync:
-        os.fsync(lock)
-        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+def noted(path: bytes, note: Note, sync: bool) -> Iterator[None]:
+    """A block that does what the note says, under the file's lock."""
+    place, packed = lock_path(path), note.pack()
+    noted_by_us.add(place)
+    file = os.open(place, _WRITING | os.O_CREAT, 0o666)
+    try:
+        # The last note under this lock means nothing any more once its change is done.
+        if os.fstat(file).st_size > len(packed):
+            os.ftruncate(file, 0)
+        write_all(file, 0, packed, path)
+        if sync:
+            os.fsync(file)
+            folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+    finally:
+        os.close(file)
     try:
         yield
     except BaseException:
@@ -185,56 +194,67 @@ def noted(path: bytes, lock: int, note: Note, sync: bool) -> Iterator[None]:
         raise
 
 
-def unfinished(path: bytes, lock_file: bytes) -> Unfinished | None:
+def unfinished(path: bytes) -> Unfinished | None:
     """What is unfinished about the file at a path, whether its writer is at it or dead."""
     try:
-        # Whatever lies there instead of a lock, a pipe or a link to a device, shall not keep a reader waiting.
-        lock = os.open(lock_file, _READING | os.O_NOFOLLOW)
+        # Whatever lies there instead of a note, a pipe or a link to a device, shall not keep a reader waiting.
+        note = os.open(lock_path(path), _READING | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
         file = os.open(path, _READING)
         try:
-            return unfinished_of(os.path.basename(path), lock, file)
+            return unfinished_of(os.path.basename(path), note, file)
         finally:
             os.close(file)
     except OSError:
         return None
     finally:
-        os.close(lock)
+        os.close(note)
 
 
-def unfinished_of(name: bytes, lock: int, file: int) -> Unfinished | None:
-    """What the open lock file says of the open file of this name."""
-    if _noted_name(lock) != name:
+def unfinished_of(name: bytes, note_file: int, file: int) -> Unfinished | None:
+    """What the open note says of the open file of this name."""
+    if _noted_name(note_file) != name:
         return None
-    note = _read_note(lock, os.fstat(file))
+    note = _read_note(note_file, os.fstat(file))
     return None if note is None else note.state(file)
 
 
-def mend(lock_file: bytes, lock: int) -> None:
-    """Finish or take back what the lock file, which is locked by us, says of a writer that died."""
-    if not os.fstat(lock).st_size:
+def mend_left(place: bytes) -> None:
+    """Finish or take back what is noted here by a writer that died; we hold the object's lock. The note goes."""
+    try:
+        file = os.open(place, _WRITING)
+    except FileNotFoundError:
         return
-    name = _noted_name(lock)
-    if name is not None:
-        path = os.path.join(os.path.dirname(lock_file), name)
-        # A lock is about its own object: what it says of others was not written by a writer of ours.
-        if lock_path(path) != lock_file:
-            name = None
-    if name is not None:
+    try:
+        if os.fstat(file).st_size:
+            _mend_noted(place, file)
+        os.ftruncate(file, 0)
+        if lock_file(place) != place:
+            os.unlink(place)
+    finally:
+        os.close(file)
+
+
+def _mend_noted(place: bytes, file: int) -> None:
+    name = _noted_name(file)
+    if name is None:
+        return
+    path = os.path.join(os.path.dirname(place), name)
+    # A note is about its own object: what it says of others was not written by a writer of ours.
+    if lock_path(path) == place:
         with suppress(FileNotFoundError, NotADirectoryError):
-            note = _read_note(lock, os.stat(path, follow_symlinks=False))
+            note = _read_note(file, os.stat(path, follow_symlinks=False))
             if note is not None:
                 _mend(path, note)
-    os.ftruncate(lock, 0)
 
 
-def _noted_name(lock: int) -> bytes | None:
-    """The name of the file that a lock file has a note about; None if it has no note."""
-    if not stat.S_ISREG(os.fstat(lock).st_mode):
+def _noted_name(note_file: int) -> bytes | None:
+    """The name of the file that a note is about; None if it is no note."""
+    if not stat.S_ISREG(os.fstat(note_file).st_mode):
         return None
-    start = os.pread(lock, _HEAD.size + _LONGEST_NAME, 0)
+    start = os.pread(note_file, _HEAD.size + _LONGEST_NAME, 0)
     if len(start) < _HEAD.size or start[:8] != _MAGIC:
         return None
     length = _HEAD.unpack_from(start)[8]
@@ -242,17 +262,17 @@ def _noted_name(lock: int) -> bytes | None:
     return name if len(name) == length > 0 and b"/" not in name and b"\0" not in name else None
 
 
-def _read_note(lock: int, file: os.stat_result) -> Note | None:
+def _read_note(note_file: int, file: os.stat_result) -> Note | None:
     """The note about a file; nothing is read of one that is longer than a note about such a file can be."""
-    head = os.pread(lock, _HEAD.size, 0)
+    head = os.pread(note_file, _HEAD.size, 0)
     if len(head) < _HEAD.size or not stat.S_ISREG(file.st_mode):
         return None
     before, after, offset, body, tail, _, name, old, new = _HEAD.unpack(head)[2:]
     size = _HEAD.size + name + old + new + 4
     # What is noted lies within the file; an offset of 2**63 is none that can be read from.
-    if offset + max(old, new) > file.st_size or body + tail > after - before or size != os.fstat(lock).st_size:
+    if offset + max(old, new) > file.st_size or body + tail > after - before or size != os.fstat(note_file).st_size:
         return None
-    return Note.parse(_read(lock, size))
+    return Note.parse(_read(note_file, size))
 
 
 def _read(descriptor: int, size: int, offset: int = 0) -> bytes:
