@@ -1,4 +1,4 @@
-"""Lock files opened, locked and left, many objects at once, for `locks.py`, which says what they are and what `held` is.
+"""Lock files opened, locked and left, many objects at once, for `locks.py`, which says what they are and what is held.
 
 `take` and `let_go` are one call each, in which no signal's handler runs: an interrupt finds all that was taken told in
 `held`, or all that was let go forgotten. Another thread may fork meanwhile; its child looks at the descriptors.
