@@ -69,19 +69,19 @@ def many_tiny() -> dict[str, Callable[[], Any]]:
 
 
 def few_huge() -> dict[str, Callable[[], Any]]:
-    values = np.tile(volume("em", (64, 256, 256)), (4, 1, 1))
+    values = np.tile(volume("em", (64, 64, 64)), (4, 4, 4))
     array = stored(values, (64, 256, 256), None)
     return {"zvcore": lambda: array[...], "memcpy": lambda: values.copy()}
 
 
 def middling() -> dict[str, Callable[[], Any]]:
-    values = np.tile(volume("em", (64, 128, 128)), (4, 2, 2))
+    values = np.tile(volume("em", (64, 64, 64)), (4, 4, 4))
     array = stored(values, (32, 32, 32), None, values.shape)
     return {"zvcore": lambda: array[...], "numpy": by_hand(array, values)}
 
 
 def one_chunk() -> dict[str, Callable[[], Any]]:
-    values = np.tile(volume("em", (64, 128, 128)), (4, 2, 2))
+    values = np.tile(volume("em", (64, 64, 64)), (4, 4, 4))
     array = stored(values, (32, 32, 32), None, values.shape)
     copied = values[32:64, 64:96, 96:128]
     return {"zvcore": lambda: array[32:64, 64:96, 96:128], "memcpy": copied.copy}

@@ -28,14 +28,15 @@ import bench.s3_server
 import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
+from bench.scale import pick
 from tests.stores import servers
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SIDE, SHARD, CHUNK = 512, 256, 32
-COUNT = 200
+SIDE, SHARD, CHUNK = pick((512, 256, 32), (128, 64, 16))
+COUNT = pick(200, 20)
 _stack = contextlib.ExitStack()
 Positions = list[tuple[int, int, int]]
 
@@ -122,7 +123,7 @@ def _rounds(way: Callable[[Positions], list[Any]], rounds: list[Positions]) -> C
 
 
 NAMES = ("zvcore", "tensorstore", "tensorstore, Batch", "zvcore, one by one", "tensorstore, one by one")
-TASK = f"{COUNT} chunks of {CHUNK}^3"
+TASK = "200 chunks of 32^3"
 # One by one, what is far away takes seconds for each of the rounds.
 TOGETHER = NAMES[:3]
 DISTANCES = {TASK: 0.0, f"{TASK}, 5 ms away": 0.005, f"{TASK}, 30 ms away": 0.03}
