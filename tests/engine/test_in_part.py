@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 import zvcore
 from tests.plugins.conftest import has_own_libraries
 from zvcore.errors import CorruptDataError
+from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 SHAPE, CHUNK = (50, 60, 300), (40, 48, 256)
 ITEM = 2
@@ -82,8 +84,6 @@ def test_what_is_read_is_what_was_written(array: Any, region: Any, places: Any, 
 
 def chunk_file(array: Any) -> Path:
     """That of the first chunk, or of the shard that holds it."""
-    from pathlib import Path
-
     files = [path for path in Path(array.store.root).rglob("*") if path.is_file() and path.suffix != ".json"]
     return min(path for path in files if not path.name.startswith("."))
 
@@ -166,3 +166,42 @@ def test_no_more_of_a_raw_chunk_is_read_than_is_wanted(tmp_path: Path) -> None:
     array = zvcore.open(tmp_path / "a")
     np.testing.assert_array_equal(array[7, 5, :101], [*range(1, 100), 0, 0])
     assert array[7, 5, 3] == 4
+
+
+def bytes_read_by(read: Callable[[], Any]) -> int:
+    """How many bytes this process has asked files for meanwhile."""
+    counts = Path("/proc/self/io")
+    if not counts.exists():
+        pytest.skip("the system does not count what a process reads")
+
+    def count() -> int:
+        return int(counts.read_text().split()[1])
+
+    before = count()
+    nothing = count() - before
+    before = count()
+    read()
+    return count() - before - nothing
+
+
+def test_a_codec_that_no_chunk_has_does_not_make_them_read_whole(tmp_path: Path) -> None:
+    """Files of volumes may be packed: that two packed ones are decoded in less time together is nothing to others."""
+    values = np.arange(32 * 64 * 128, dtype="<u4").reshape(32, 64, 128, 1)
+    for codec in (None, "gzip"):
+        zvcore.create(
+            tmp_path / str(codec), format="precomputed", shape=values.shape, dtype="<u4", chunks=(32, 32, 32),
+            codec=codec,
+        )[...] = values  # fmt: skip
+    settle()
+    plain = zvcore.open(tmp_path / "None", scale=0)
+    lines = (slice(None), slice(None, None, 32), slice(None, None, 32), 0)
+    plain[lines]
+    assert bytes_read_by(lambda: plain[lines]) < 32 * 32 * 32 * 4
+    # Some of the files are packed, and are decoded all the same.
+    for packed in sorted((tmp_path / "gzip" / "1_1_1").iterdir())[1:5]:
+        target = tmp_path / "None" / "1_1_1" / packed.name
+        packed.rename(target)
+        target.with_suffix("").unlink()
+    mixed = zvcore.open(tmp_path / "None", scale=0)
+    np.testing.assert_array_equal(mixed[lines], values[lines])
+    np.testing.assert_array_equal(mixed[...], values)

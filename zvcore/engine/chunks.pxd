@@ -16,10 +16,12 @@ cdef class Chunks:
     cdef object _chain
     cdef const int64_t *places          # the positions, chunk after chunk; NULL where there are none
     cdef const uint8_t *chain           # NULL: the first
+    cdef bint decode_two                # whether one of the chains that they have decodes two in less time
     cdef int first_chain                # the number of the array's first chain among those that the threads run
 
     cdef int set_positions(self, positions) except -1
     cdef int set_chain(self, chain) except -1
+    cdef bint any_decodes_two(self)
     # The same chunks for threads that run the chains of other arrays too, which come before those of this array.
     cdef Chunks behind(self, int chains)
     # (key, offset, length) of where a chunk is stored, each None if it is not known or is all of it.

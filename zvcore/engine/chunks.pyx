@@ -7,6 +7,7 @@ from libc.errno cimport ENAMETOOLONG
 from libc.stdint cimport int64_t, uint8_t
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
+from zvcore.codecs.running cimport decodes_two
 from zvcore.engine.failures cimport STALE_FAILURE, Failure, failure_error
 from zvcore.engine.prepared cimport Chains, Prepared
 
@@ -68,6 +69,7 @@ cdef class Chunks:
         if chain is None:
             if self.count and not self.prepared.chains.count:
                 raise ValueError("there is no chain for the chunks")
+            self.decode_two = self.prepared.chains.count and decodes_two(self.prepared.chains.stages[0])
             return 0
         self._chain = np.ascontiguousarray(chain, np.uint8)
         if len(self._chain) != self.count or self._chain.max(initial=0) >= self.prepared.chains.count:
@@ -75,7 +77,17 @@ cdef class Chunks:
         if self.count:
             view = self._chain
             self.chain = &view[0]
+        self.decode_two = self.any_decodes_two()
         return 0
+
+    cdef bint any_decodes_two(self):
+        cdef uint8_t[256] asked = [0] * 256
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            if not asked[self.chain[i]] and decodes_two(self.prepared.chains.stages[self.chain[i]]):
+                return True
+            asked[self.chain[i]] = True
+        return False
 
     cdef Chunks behind(self, int chains):
         cdef Chunks moved = Chunks(self.prepared, self.positions, self.sources, self.rows, self._chain, self.known_as)

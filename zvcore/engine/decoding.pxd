@@ -24,8 +24,6 @@ cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, ui
 
 # Whether chunks are decoded in less time two at a time, which the following two are for.
 cdef bint gains_by_two(Chunks chunks) noexcept nogil
-# The same for byte strings, of which nothing says how large they may be.
-cdef bint any_decodes_two(Chunks chunks) noexcept nogil
 # The stored bytes of two chunks, in slot.other and slot.stored unless they are at hand.
 cdef int load_two(Slot *slot, Stored stored, const int64_t *two, uint64_t most, Bytes *found) noexcept nogil
 # Decodes two chunks for those who ask for their values before `forget_ahead`, if that can be done.

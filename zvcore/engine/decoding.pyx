@@ -84,15 +84,7 @@ cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, ui
 
 
 cdef bint gains_by_two(Chunks chunks) noexcept nogil:
-    return chunks.form.chunk_nbytes <= MOST_AHEAD and any_decodes_two(chunks)
-
-
-cdef bint any_decodes_two(Chunks chunks) noexcept nogil:
-    cdef int chain
-    for chain in range(chunks.prepared.chains.count):
-        if decodes_two(chunks.prepared.chains.stages[chain]):
-            return True
-    return False
+    return chunks.form.chunk_nbytes <= MOST_AHEAD and chunks.decode_two
 
 
 cdef int load_two(Slot *slot, Stored stored, const int64_t *two, uint64_t most, Bytes *found) noexcept nogil:

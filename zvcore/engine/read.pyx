@@ -13,8 +13,8 @@ from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.chunks cimport Chunks, chain_of, position_of
 from zvcore.engine.decoding cimport (
-    any_decodes_two, decode_ahead, decode_ahead_of_sizes, gains_by_two, lies_in_part, load_two, place_as_stored,
-    read_block, read_joined, stored_limit,
+    decode_ahead, decode_ahead_of_sizes, gains_by_two, lies_in_part, load_two, place_as_stored, read_block,
+    read_joined, stored_limit,
 )
 from zvcore.engine.failures cimport (
     CODEC_FAILURE, FRAME_FAILURE, MEMORY_FAILURE, RANGE_FAILURE, TOO_LARGE_FAILURE, Failure,
@@ -106,7 +106,7 @@ cdef class IntoBuffers(Receiver):
     """Chunks are decoded, each on its own."""
 
     cdef bint in_twos(self) noexcept nogil:
-        return any_decodes_two(self.chunks)
+        return self.chunks.decode_two
 
     cdef void expect(self, Slot *slot, const int64_t *two, const Bytes *stored) noexcept nogil:
         cdef uint64_t[2] sizes

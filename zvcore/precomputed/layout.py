@@ -19,6 +19,7 @@ from zvcore.engine.steady import steadily
 from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.layout import ChunkForm, Layout, Sources, StoredObject
 from zvcore.placement import OneChunkPerObject
+from zvcore.precomputed._names import named_boxes
 from zvcore.precomputed.brotli_files import Brotli
 from zvcore.precomputed.content_encoding import LONGEST_MARK, Unpacking, begins_packed
 from zvcore.precomputed.shard_placement import VolumeShards
@@ -140,6 +141,8 @@ class UnshardedLayout(ScaleLayout):
         self._suffixes_found: frozenset[str] = frozenset()
         # Whether the first one with a plain name is packed all the same. None: none has been looked at.
         self._is_packed: bool | None = None
+        scale = self.scale
+        self._extents = tuple(np.array(of, np.int64) for of in (scale.chunk, scale.size, scale.corner))
         return [
             CodecChain(()), CodecChain((codecs.from_neuroglancer("gzip"),)), CodecChain((Brotli(),)),
             CodecChain((Unpacking(),)),
@@ -199,10 +202,7 @@ class UnshardedLayout(ScaleLayout):
 
     def _called(self, positions: Positions, kind: int = _PLAIN) -> Keys:
         """The names of the chunks if all were stored as files of this kind."""
-        begin, end = self._boxes(positions)
-        columns = np.empty((len(positions), 6), np.int64)
-        columns[:, ::2] = begin + np.array(self.scale.corner, np.int64)
-        columns[:, 1::2] = end + np.array(self.scale.corner, np.int64)
+        columns = named_boxes(np.ascontiguousarray(positions, np.int64), *self._extents)
         return Keys.format(columns, [self._prefix, "-", "_", "-", "_", "-", SUFFIXES[kind]])
 
     def _looked_for(self, positions: Positions) -> tuple[Kinds | None, Keys]:
@@ -211,9 +211,13 @@ class UnshardedLayout(ScaleLayout):
             return None, self._called(positions)
         # That kind first which most chunks have.
         order = (_GZIP, _PLAIN) if self.scale.gzipped else (_PLAIN, _GZIP)
-        kinds = np.full(len(positions), order[0], np.uint8)
         keys = self._called(positions, order[0])
-        left = np.flatnonzero(~self._existing(keys))
+        there = self._existing(keys)
+        kinds = np.full(len(positions), order[0], np.uint8)
+        # What is so most often, of single chunks before all, is to cost little.
+        if there.all() and (order[0] == _GZIP or self._is_packed is not None):
+            return (kinds if order[0] else None), keys
+        left = np.flatnonzero(~there)
         if len(left):
             left = self._become(kinds, left, positions, order[1])
         if len(left):
