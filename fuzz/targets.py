@@ -34,6 +34,7 @@ from zvcore.precomputed.annotation_info import AnnotationProperty
 from zvcore.precomputed.annotation_records import RecordForm, encode_lists
 from zvcore.precomputed.draco import decode_fragment
 from zvcore.precomputed.draco import encode_fragment as encode_draco
+from zvcore.precomputed.encoding_images import PngChunk
 from zvcore.precomputed.legacy_meshes import encode_fragment as encode_legacy
 from zvcore.precomputed.legacy_meshes import parse_fragment
 from zvcore.precomputed.manifests import Manifest
@@ -144,6 +145,36 @@ def run_compressed_segmentation(data: bytes) -> None:
     values = decode(data[1:], shape, (4, 4, 4), dtype)
     again = decode(encode(values, (4, 4, 4)), shape, (4, 4, 4), dtype)
     assert np.array_equal(values, again)
+
+
+@cache
+def picture_codecs() -> list[PngChunk]:
+    shapes = ((8, 8, 4, 1), (5, 3, 7, 3), (8, 4, 2, 2), (3, 3, 3, 4))
+    return [PngChunk(shape=shape, itemsize=itemsize) for shape in shapes for itemsize in (1, 2)]
+
+
+def pictures() -> list[bytes]:
+    found = []
+    for number, codec in enumerate(picture_codecs()):
+        size = int(np.prod(codec.shape)) * codec.itemsize
+        for values in (bytes(size), numbers(size, 256).astype("u1").tobytes()):
+            found.append(bytes([number]) + codec.encode(values))
+    return found
+
+
+@target("png", pictures)
+def run_png(data: bytes) -> None:
+    if not data:
+        return
+    codec = picture_codecs()[data[0] % 8]
+    size = int(np.prod(codec.shape)) * codec.itemsize
+    guard = bytearray(b"\xa5" * (size + 32))
+    with contextlib.suppress(REFUSALS):
+        codec.decode(data[1:], out=memoryview(guard)[:-32])
+    assert guard[-32:] == b"\xa5" * 32, "written beyond out"
+    decoded = bytes(codec.decode(data[1:], max_size=ROOM))
+    assert len(decoded) == size
+    assert bytes(codec.decode(codec.encode(decoded))) == decoded
 
 
 def minishards() -> list[bytes]:

@@ -1,7 +1,8 @@
 """Chunks as pictures: the encodings `jpeg` and `png`, for which the extra `zvcore[images]` installs the libraries.
 
 JPEG is simplejpeg's, which takes what libjpeg only warns of (a stream cut off, a damaged one) for the error that it is;
-PNG is imagecodecs', which has all that the format's users need: 8 and 16 bits, one to four channels.
+PNG is our own (`_png.pyx`) where there is a native codec of zlib streams, else imagecodecs', which has all that the
+format's users need: 8 and 16 bits, one to four channels.
 
 A picture's width times its height is the number of voxels, whatever the two are; we write x across and y * z down, as
 others do.
@@ -9,21 +10,26 @@ others do.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Self
 
 import imagecodecs
 import numpy as np
 import simplejpeg
 
+from zvcore import codecs
 from zvcore.codecs import Codec, param
 from zvcore.documents.picture_headers import jpeg_header, png_header
-from zvcore.errors import CorruptDataError, MetadataError
+from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError
+from zvcore.precomputed import _png
 from zvcore.precomputed.encodings import ChunkEncoding, wrong_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["Jpeg", "JpegChunk", "PictureChunk", "Png", "PngChunk", "decoded"]
+
+_LARGEST_NATIVE = 1 << 30
 
 
 class PictureChunk(Codec):
@@ -107,6 +113,17 @@ class PngChunk(PictureChunk):
 
     encoding_rate = 25e6
 
+    def __zv_codec__(self) -> Any:
+        zlib = _zlib(self.level)
+        # Larger ones may be of several pieces.
+        if zlib is None or math.prod(self.shape) * self.itemsize > _LARGEST_NATIVE:
+            return None
+        return _png.codec_table(self.shape, self.itemsize, zlib)
+
+    def _check_data(self, data: Any) -> None:
+        if (found := memoryview(data).nbytes) != math.prod(self.shape) * self.itemsize:
+            raise ValueError(f"{found} bytes are no chunk of shape {self.shape}")
+
     def _encode(self, data: memoryview) -> bytes:
         picture = self._picture(data).astype(self._dtype.newbyteorder("="), copy=False)
         if self.shape[3] == 1:
@@ -129,6 +146,14 @@ class PngChunk(PictureChunk):
         )
         decoded(lambda: imagecodecs.png_decode(bytes(data), out=picture))
         return self._raw(picture)
+
+
+def _zlib(level: int) -> Any:
+    """The C table of the codec of zlib streams; None where there is none."""
+    try:
+        return codecs.get("gzip", level=level, use_zlib=True).__zv_codec__()
+    except CodecNotFoundError:
+        return None
 
 
 def decoded(decode: Callable[[], Any]) -> Any:
