@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, dataclass_transf
 
 from zvcore.cached import cached_property
 from zvcore.codecs.buffers import readable_bytes
-from zvcore.codecs.methods import decode_through
+from zvcore.codecs.methods import decode_into, decode_through
 from zvcore.codecs.offering import OfferedTo
 from zvcore.codecs.parameters import FORMATS, Parameter, param
 from zvcore.codecs.table import Table
 from zvcore.errors import MetadataError, UnsupportedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
 
 __all__ = ["Codec"]
@@ -113,6 +115,15 @@ class Codec:
             return native.decode(data, out, max_size)
         return decode_through(self._decode, self.name, data, out, max_size)
 
+    def decode_directly(self, data: memoryview, out: memoryview) -> bool:
+        """For the engine: decode by Python what must fill `out`, with no memory between. False: nothing was done, and
+        `decode` is to be asked.
+        """
+        if self._decode_into is None:
+            return False
+        decode_into(self._decode_into, self.name, data, out)
+        return True
+
     def _input(self, data: Any) -> memoryview:
         return readable_bytes(data)
 
@@ -121,6 +132,9 @@ class Codec:
 
     def _encode(self, data: memoryview) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has neither _encode nor a native part")
+
+    # Of codecs that can decode to memory that is there: a method (data, out) that fills all of `out`, or raises.
+    _decode_into: ClassVar[Callable[[Any, memoryview, memoryview], None] | None] = None
 
     def _decode(self, data: memoryview, max_size: int) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has neither _decode nor a native part")

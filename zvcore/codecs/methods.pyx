@@ -38,6 +38,11 @@ def decode_through(function, name, data, out, max_size):
         PyBuffer_Release(&dst)
 
 
+def decode_into(function, name, data, out):
+    """Decode by a Python function of (data, out), which fills all of `out`."""
+    called(function, name, data, out)
+
+
 cdef object called(function, name, view, limit):
     try:
         return function(view, limit)

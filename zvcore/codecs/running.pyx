@@ -3,7 +3,7 @@
 All memory that a codec writes to is the caller's, all sizes that it claims are checked here.
 """
 
-from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, uint8_t, uint64_t
@@ -169,17 +169,32 @@ cdef int fail(Runner *runner, int stage, int32_t status, bint decoding) noexcept
     return -1
 
 
+cdef inline bint fills_known_room(const Wanted *wanted) noexcept nogil:
+    return (wanted.size != ZV_SIZE_UNKNOWN and 0 < wanted.size <= wanted.most
+            and (wanted.into != NULL or wanted.size <= LARGE_CLAIM))
+
+
 cdef int call_python(Runner *runner, Stage *stage, Bytes given, const Wanted *wanted, Scratch *out,
                      Bytes *result) noexcept with gil:
     """One codec without a C table, decoding what is `wanted`, encoding if that is NULL."""
     cdef Py_buffer view
     cdef object codec = <object> stage.codec
     cdef object memory = None
+    cdef object room = None
     cdef bint held = False
     cdef char nothing = 0
     cdef uint8_t *target
     try:
         memory = PyMemoryView_FromMemory(<char *> given.data if given.size else &nothing, given.size, PyBUF_READ)
+        if wanted != NULL and fills_known_room(wanted):
+            target = wanted.into if wanted.into != NULL else reserve(out, wanted.size)
+            if target == NULL:
+                return fail(runner, UNKNOWN_STAGE, ZV_NOMEM, True)
+            room = PyMemoryView_FromMemory(<char *> target, wanted.size, PyBUF_WRITE)
+            if codec.decode_directly(memory, room):
+                result.data = target
+                result.size = wanted.size
+                return 0
         made = codec.encode(memory) if wanted == NULL else codec.decode(memory, max_size=wanted.most)
         PyObject_GetBuffer(made, &view, PyBUF_SIMPLE)
         held = True
@@ -202,11 +217,13 @@ cdef int call_python(Runner *runner, Stage *stage, Bytes given, const Wanted *wa
     finally:
         if held:
             PyBuffer_Release(&view)
-        if memory is not None:
-            try:
-                memory.release()        # a codec that kept the view must not read freed memory later
-            except BufferError:
-                pass
+        # A codec that kept the views must not use freed memory later.
+        for view_of in (memory, room):
+            if view_of is not None:
+                try:
+                    view_of.release()
+                except BufferError:
+                    pass
 
 
 cdef uint64_t most_before(const Stages *stages, int stage, uint64_t most) noexcept nogil:

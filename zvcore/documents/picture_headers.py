@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from zvcore.documents._jpeg import find_frame
 from zvcore.errors import CorruptDataError
 
 __all__ = ["PictureHeader", "jpeg_header", "orientation_of", "png_header"]
@@ -13,8 +14,6 @@ _GRAY, _PALETTE = 0, 3
 _PNG_CHANNELS = {_GRAY: 1, 2: 3, _PALETTE: 1, 4: 2, 6: 4}
 # How many bits a sample of each kind may have.
 _PNG_DEPTHS = {_GRAY: (1, 2, 4, 8, 16), 2: (8, 16), _PALETTE: (1, 2, 4, 8), 4: (8, 16), 6: (8, 16)}
-# Markers of JPEG that start a frame, but those that say huffman tables, extensions and arithmetic coding.
-_START_OF_FRAME = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _START_OF_SCAN = 0xDA
 # Those behind which no length stands: libjpeg passes over them.
 _ALONE = frozenset({0x01, *range(0xD0, 0xD8)})
@@ -51,26 +50,10 @@ def png_header(data: memoryview | bytes) -> PictureHeader:
 def jpeg_header(data: memoryview | bytes) -> PictureHeader:
     if bytes(data[:2]) != b"\xff\xd8":
         raise CorruptDataError("not a JPEG picture", offset=0, expected=b"\xff\xd8", found=bytes(data[:2]))
-    at = 2
-    while at + 4 <= len(data):
-        if data[at] != 0xFF:
-            break
-        marker = data[at + 1]
-        if marker == 0xFF:  # padding
-            at += 1
-            continue
-        if marker in _ALONE:
-            at += 2
-            continue
-        length = int.from_bytes(data[at + 2 : at + 4], "big")
-        if marker in _START_OF_FRAME:
-            if at + 10 > len(data) or data[at + 4] != 8:
-                break
-            height, width = int.from_bytes(data[at + 5 : at + 7], "big"), int.from_bytes(data[at + 7 : at + 9], "big")
-            return PictureHeader(height, width, data[at + 9], 8, False, at + 2 + length)
-        if length < 2 or marker in (_STUFFED, _START_OF_SCAN):
-            break
-        at += 2 + length
+    at, length = find_frame(data)
+    if length >= 0:
+        height, width = data[at + 5] << 8 | data[at + 6], data[at + 7] << 8 | data[at + 8]
+        return PictureHeader(height, width, data[at + 9], 8, False, at + 2 + length)
     raise CorruptDataError("the JPEG picture has no readable header", offset=at)
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = ["Jpeg", "JpegChunk", "PictureChunk", "Png", "PngChunk", "decoded"]
 
 _LARGEST_NATIVE = 1 << 30
+# What libraries raise over pictures that are none.
+_REFUSALS = (ValueError, RuntimeError, TypeError, OSError)
 
 
 class PictureChunk(Codec):
@@ -48,6 +50,8 @@ class PictureChunk(Codec):
         planes = np.frombuffer(data, self._dtype)
         if planes.size != x * y * z * channels:
             raise ValueError(f"{len(data)} bytes are no chunk of shape {self.shape}")
+        if channels == 1:
+            return planes.reshape(y * z, x, 1)
         pixels = np.moveaxis(planes.reshape(channels, y * z * x), 0, -1)
         # By way of one axis: of a single pixel numpy would keep the strides of planes, which libraries refuse.
         return pixels.ravel().reshape(y * z, x, channels)
@@ -97,13 +101,31 @@ class JpegChunk(PictureChunk):
         )
         return encoded
 
-    def _decode(self, data: memoryview, max_size: int) -> bytes:
+    def _decode(self, data: memoryview, max_size: int) -> bytearray:
+        # Before memory is taken.
         height, width, channels, *_ = jpeg_header(data)
         self._check_header(width, height, channels, max_size)
-        picture = decoded(
-            lambda: simplejpeg.decode_jpeg(bytes(data), colorspace="GRAY" if channels == 1 else "RGB", fastdct=False)
-        )
-        return self._raw(picture)
+        out = bytearray(width * height * channels)
+        self._decode_into(data, memoryview(out))
+        return out
+
+    def _decode_into(self, data: memoryview, out: memoryview) -> None:
+        height, width, channels, *_ = jpeg_header(data)
+        self._check_header(width, height, channels, len(out))
+        try:
+            if channels == 1:
+                picture = simplejpeg.decode_jpeg(data, "GRAY", fastdct=False, buffer=out)
+            else:
+                picture = simplejpeg.decode_jpeg(data, "RGB", fastdct=False)
+        except _REFUSALS as error:
+            raise _no_picture(error) from error
+        if picture.shape != (height, width, channels) or picture.size != len(out):
+            # The library goes by another header than we do.
+            raise CorruptDataError(
+                "the picture is not one of this chunk", expected=(height, width, channels), found=picture.shape
+            )
+        if channels > 1:
+            np.frombuffer(out, np.uint8).reshape(channels, -1)[...] = picture.reshape(-1, channels).T
 
 
 class PngChunk(PictureChunk):
@@ -160,8 +182,12 @@ def decoded(decode: Callable[[], Any]) -> Any:
     """A decoder's answer; whatever it raises, the bytes are to blame."""
     try:
         return decode()
-    except (ValueError, RuntimeError, TypeError, OSError) as error:
-        raise CorruptDataError(f"not a valid picture: {error}") from error
+    except _REFUSALS as error:
+        raise _no_picture(error) from error
+
+
+def _no_picture(error: Exception) -> CorruptDataError:
+    return CorruptDataError(f"not a valid picture: {error}")
 
 
 class Jpeg(ChunkEncoding):
