@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from zvcore.cached import cached_property
 from zvcore.codecs import Codec, Parameter, param
 from zvcore.codecs.rates import rate_at
 from zvcore_plugins._library import LibraryCodec, native_part
@@ -25,6 +26,8 @@ _RATES = {
 
 COMPRESSORS = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 SHUFFLES = {"auto": -1, "noshuffle": 0, "shuffle": 1, "bitshuffle": 2}
+# For items of so many sizes, codecs that were made of one are kept.
+_MOST_SIZES = 16
 # What Java's n5-blosc assumes where N5's metadata say nothing.
 JAVA = {"cname": "blosclz", "clevel": 6, "shuffle": 0, "blocksize": 0}
 
@@ -64,11 +67,21 @@ class Blosc(LibraryCodec):
     typesize: int | None = param(None, type=int, low=1, high=2**31 - 1, n5=None, zarr2=None)
 
     def for_dtype(self, dtype: np.dtype[Any]) -> Self:
-        if self.typesize is not None or dtype.itemsize == 0:
+        size = dtype.itemsize
+        if self.typesize is not None or size == 0:
             return self
-        codec = type(self)(**{**self.config(), "typesize": dtype.itemsize})
+        if (found := self._of_size.get(size)) is not None:
+            return found
+        codec = type(self)(**{**self.config(), "typesize": size})
         codec._kept.update(self._kept)
-        return codec
+        if len(self._of_size) >= _MOST_SIZES:
+            self._of_size.clear()
+        return self._of_size.setdefault(size, codec)
+
+    @cached_property
+    def _of_size(self) -> dict[int, Self]:
+        """What `for_dtype` made: arrays that share this codec share those as well, and with them c-blosc's contexts."""
+        return {}
 
     @property
     def item_size(self) -> int:

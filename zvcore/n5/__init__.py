@@ -84,15 +84,14 @@ def open(store: Store, mode: str = "r", **options: Any) -> N5Array | N5Group:
     """
     from zvcore.n5.array import N5Array
     from zvcore.n5.creating import create_group
-    from zvcore.n5.documents import read_document
+    from zvcore.n5.documents import read_node
     from zvcore.n5.group import N5Group
-    from zvcore.n5.metadata import is_dataset
 
     version = options.pop("n5_version", None)
     if mode == "w":
         return N5Group(store, create_group(store, overwrite=True, n5_version=version), **options)
     read_only = mode == "r"
-    document = read_document(store)
-    if document is not None and is_dataset(document):
-        return N5Array(store, document, read_only=read_only, **options)
+    document, metadata = read_node(store)
+    if document is not None and metadata is not None:
+        return N5Array(store, document, read_only=read_only, metadata=metadata, **options)
     return N5Group(store, document, read_only=read_only, **options)

@@ -37,6 +37,7 @@ class N5Array(WithAttributes, Array[Item]):
     pad_edges           whether blocks at the end are written whole instead of cropped
     strict              whether bytes behind the values of a raw block are an error
     write_empty_blocks  whether blocks of nothing but zeros are stored
+    metadata            what the document says, where that is known already
     """
 
     _layout: BlockLayout
@@ -52,13 +53,14 @@ class N5Array(WithAttributes, Array[Item]):
         pad_edges: bool = False,
         strict: bool = True,
         write_empty_blocks: bool = False,
+        metadata: DatasetMetadata | None = None,
     ) -> None:
         self._options: dict[str, Any] = {
             "order": order, "pad_edges": pad_edges, "strict": strict, "write_empty_blocks": write_empty_blocks,
         }  # fmt: skip
         file = DatasetFile(store, document, read_only=read_only)
         super().__init__(
-            self._made(store, document),
+            self._made(store, document, metadata),
             format="n5",
             attrs=Attributes(file),
             document=file,
@@ -66,9 +68,11 @@ class N5Array(WithAttributes, Array[Item]):
             threads=threads,
         )
 
-    def _made(self, store: Store, document: dict[str, Any]) -> BlockLayout:
-        check_version(document, f"{store.root}/{ATTRIBUTES}")
-        return BlockLayout(store, DatasetMetadata.parse(document, f"{store.root}/{ATTRIBUTES}"), **self._options)
+    def _made(self, store: Store, document: dict[str, Any], metadata: DatasetMetadata | None = None) -> BlockLayout:
+        """`metadata` is what the document says, where somebody knows it already."""
+        where = f"{store.root}/{ATTRIBUTES}"
+        check_version(document, where)
+        return BlockLayout(store, metadata or DatasetMetadata.parse(document, where), **self._options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = (self._layout.store, self._attrs.document, self._read_only, self._work.threads, self._options)

@@ -6,14 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.documents.document import Document, dump, fetch, parse_any
 from zvcore.errors import MetadataError, NotFoundError
-from zvcore.n5.metadata import is_dataset
+from zvcore.n5.metadata import is_dataset, metadata_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from zvcore.n5.metadata import DatasetMetadata
     from zvcore.stores import Store
 
-__all__ = ["ATTRIBUTES", "AttributesFile", "DatasetFile", "change_document", "document_key", "encoded", "read_document"]
+__all__ = [
+    "ATTRIBUTES",
+    "AttributesFile",
+    "DatasetFile",
+    "change_document",
+    "document_key",
+    "encoded",
+    "read_document",
+    "read_node",
+]
 
 ATTRIBUTES = "attributes.json"
 
@@ -26,6 +36,15 @@ def read_document(store: Store, prefix: str = "") -> dict[str, Any] | None:
     """The attributes of a group; None where there is no file, or one that holds no object (as Java has it)."""
     key = document_key(prefix)
     return _parsed(fetch(store, key), key)
+
+
+def read_node(store: Store) -> tuple[dict[str, Any] | None, DatasetMetadata | None]:
+    """`read_document` at the root of a store, and what it says where it is that of a dataset."""
+    raw = fetch(store, ATTRIBUTES)
+    document = _parsed(raw, ATTRIBUTES)
+    if raw is None or document is None or not is_dataset(document):
+        return document, None
+    return document, metadata_of(raw, document, f"{store.root}/{ATTRIBUTES}")
 
 
 def _parsed(raw: bytes | None, key: str) -> dict[str, Any] | None:

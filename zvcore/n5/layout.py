@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-import zvcore.codecs
-from zvcore.cached import cached_property
-from zvcore.codecs import CodecChain
 from zvcore.engine import Keys, Sources
 from zvcore.errors import ZvcoreError
 from zvcore.layout import ChunkForm, Layout, StoredObject
@@ -20,7 +17,7 @@ from zvcore.placement import OneChunkPerObject
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from zvcore.codecs import Codec
+    from zvcore.codecs import Codec, CodecChain
     from zvcore.n5.metadata import DatasetMetadata
     from zvcore.stores import Store
 
@@ -70,18 +67,17 @@ class BlockLayout(Layout):
         """From N5's order of axes to that of the array, or back."""
         return values[::-1] if self.order == "C" else values
 
-    @cached_property
+    @property
     def codec(self) -> Codec:
-        """The compression, found when it is first needed: opening a dataset and reading its attributes need none."""
-        codec = zvcore.codecs.from_n5(self.metadata.compression, where=self.metadata.where)
-        return codec.for_dtype(self.metadata.dtype)
+        """The compression."""
+        return self.metadata.compressor.codec
 
-    @cached_property
+    @property
     def chains(self) -> tuple[CodecChain, ...]:
-        return (CodecChain((self.codec,)),)
+        return self.metadata.compressor.chains
 
     def __getstate__(self) -> dict[str, object]:
-        without = ("prepared", "chains", "codec", "framing")
+        without = ("prepared", "framing")
         return {name: value for name, value in vars(self).items() if name not in without}
 
     def __setstate__(self, state: dict[str, object]) -> None:

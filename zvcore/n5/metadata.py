@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import zvcore.codecs
+from zvcore.cached import cached_property
+from zvcore.codecs import CodecChain
+from zvcore.codecs.registry import kept
+from zvcore.documents.known import remembered
 from zvcore.documents.members import Integer, Items, Made, Member, Object, Place, Table, Text
 from zvcore.documents.values import shown
 from zvcore.errors import MetadataError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from zvcore.codecs import Codec
 
 __all__ = [
     "DATASET",
@@ -24,6 +31,7 @@ __all__ = [
     "DatasetMetadata",
     "check_version",
     "is_dataset",
+    "metadata_of",
     "version_text",
 ]
 
@@ -39,9 +47,9 @@ def is_dataset(attributes: Mapping[str, Any] | None) -> bool:
     """Whether these are the attributes of a dataset. One of them alone is not enough: bdv.n5 groups have some."""
     return (
         attributes is not None
-        and all(name in attributes for name in ("dimensions", "blockSize", "dataType"))
-        and any(name in attributes for name in ("compression", "compressionType", "codecs"))
-    )
+        and "dimensions" in attributes and "blockSize" in attributes and "dataType" in attributes
+        and ("compression" in attributes or "compressionType" in attributes or "codecs" in attributes)
+    )  # fmt: skip
 
 
 def check_version(attributes: Mapping[str, Any] | None, key: str) -> tuple[int, int, int]:
@@ -83,6 +91,28 @@ RESERVED = DATASET.names | {"compressionType", "codecs", "n5"}
 
 
 @dataclass(frozen=True)
+class Compressor:
+    """The compression of a dataset as codecs, made when they are first needed: opening a dataset and reading its
+    attributes need none.
+    """
+
+    compression: Mapping[str, Any]
+    dtype: np.dtype[Any]
+    where: str
+
+    @cached_property
+    def codec(self) -> Codec:
+        return zvcore.codecs.from_n5(self.compression, where=self.where).for_dtype(self.dtype)
+
+    @cached_property
+    def chains(self) -> tuple[CodecChain, ...]:
+        return (CodecChain((self.codec,)),)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {name: value for name, value in vars(self).items() if name not in ("codec", "chains")}
+
+
+@dataclass(frozen=True)
 class DatasetMetadata:
     """The reserved attributes of a dataset. Axes in N5's order: the first is the fastest."""
 
@@ -112,6 +142,18 @@ class DatasetMetadata:
             )
         return found
 
+    def said_again(self, document: Mapping[str, Any]) -> DatasetMetadata:
+        """This, as another reading of the same document gives it: what is made of it is not made anew."""
+        self.compressor  # noqa: B018 - made here, once for all
+        made = object.__new__(DatasetMetadata)
+        own = _compression(document["compression"], Place(self.where)) if "compression" in document else {}
+        made.__dict__.update(self.__dict__, compression=own or dict(self.compression))
+        return made
+
+    @cached_property
+    def compressor(self) -> Compressor:
+        return Compressor(self.compression, self.dtype, self.where)
+
     @property
     def numeric(self) -> bool:
         return self.data_type in NUMERIC
@@ -122,3 +164,15 @@ class DatasetMetadata:
 
     def to_json(self) -> dict[str, Any]:
         return DATASET.dump(vars(self))
+
+
+def metadata_of(raw: bytes, document: dict[str, Any], where: str) -> DatasetMetadata:
+    """What the attributes.json of a dataset says, which is written so."""
+    found: DatasetMetadata
+    found = remembered(kept(_nothing_known), raw, document, where, DatasetMetadata.parse, DatasetMetadata)
+    return found
+
+
+def _nothing_known() -> dict[tuple[bytes, str], DatasetMetadata]:
+    """Documents and what they said, for those who open a dataset again."""
+    return {}

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from zvcore import documents
 from zvcore.boxes import count_of
 from zvcore.cached import cached_property
+from zvcore.codecs.registry import kept
+from zvcore.documents.known import remembered
 from zvcore.documents.members import Anything, Integer, Items, Made, Member, Object, Optional, Place, Table, Text
 from zvcore.documents.values import shown
 from zvcore.engine.chunk_keys import ChunkKeys
@@ -135,6 +137,13 @@ class ArrayMetadata:
         """How many chunks there are along each axis."""
         return count_of(self.shape, self.chunks)
 
+    def said_again(self, document: dict[str, Any]) -> ArrayMetadata:
+        """This, as another reading of the same document gives it: what is made of it is not made anew."""
+        self.pipeline, self.keys, self.grid  # noqa: B018 - made here, once for all
+        made = object.__new__(ArrayMetadata)
+        made.__dict__.update(self.__dict__, document=document)
+        return made
+
     def resized(self, shape: Sequence[int]) -> ArrayMetadata:
         return replace(self, shape=tuple(shape), document={**self.document, "shape": [int(n) for n in shape]})
 
@@ -174,12 +183,22 @@ def document_key(name: str, prefix: str = "") -> str:
 
 def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetadata:
     """The array or group at a path. An array that has a .zgroup too is an array."""
-    for name, parse in ((DOCUMENT, parse_array), (GROUP, parse_group)):
-        key = document_key(name, prefix)
-        document = documents.read(store, key)
-        if document is not None:
-            return parse(document, key)
+    key = document_key(DOCUMENT, prefix)
+    raw = documents.fetch(store, key)
+    if raw is not None:
+        array: ArrayMetadata
+        array = remembered(kept(_nothing_known), raw, documents.parse(raw, key), key, parse_array, ArrayMetadata)
+        return array
+    key = document_key(GROUP, prefix)
+    document = documents.read(store, key)
+    if document is not None:
+        return parse_group(document, key)
     raise NotFoundError("there is neither .zarray nor .zgroup", key=f"{store.root}/{prefix}".rstrip("/"))
+
+
+def _nothing_known() -> dict[tuple[bytes, str], ArrayMetadata]:
+    """Documents and what they said, for those who open an array again, or another that is the same."""
+    return {}
 
 
 def write_document(store: Store, name: str, document: Mapping[str, Any], prefix: str = "") -> None:

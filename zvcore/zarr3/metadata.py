@@ -13,6 +13,7 @@ from zvcore.boxes import count_of
 from zvcore.cached import cached_property
 from zvcore.codecs.registry import kept
 from zvcore.documents import shown
+from zvcore.documents.known import remembered
 from zvcore.documents.members import (
     Anything,
     Integer,
@@ -59,8 +60,6 @@ CONSOLIDATED = "consolidated_metadata"
 
 # What a float or an index of 64 bits can still count.
 _MOST = 2**62 - 1
-# So many arrays' documents are kept with what they said, if they are no longer than that.
-_MOST_KNOWN, _LONGEST_KNOWN = 256, 1 << 14
 
 
 def _keys(separator: str) -> Table:
@@ -145,6 +144,8 @@ class ArrayMetadata:
 
     def said_again(self, document: dict[str, Any]) -> ArrayMetadata:
         """This, as another reading of the same document gives it: what is made of it is not made anew."""
+        with suppress(ZvcoreError):  # whoever needs it is told
+            self.pipeline  # noqa: B018 - made here, once for all
         made = object.__new__(ArrayMetadata)
         made.__dict__.update(self.__dict__, document=document, attributes=dict(document.get("attributes", {})))
         return made
@@ -293,19 +294,9 @@ def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetada
 
 def metadata_of(raw: bytes, document: dict[str, Any], key: str) -> ArrayMetadata | GroupMetadata:
     """What a document says, which is written so."""
-    known = kept(_nothing_known)
-    if (found := known.get((raw, key))) is not None:
-        with suppress(ZvcoreError):  # whoever needs it is told
-            found.pipeline  # noqa: B018 - made here, once for all
-        return found.said_again(document)
-    metadata = parse_document(document, key)
-    if not isinstance(metadata, ArrayMetadata) or len(raw) > _LONGEST_KNOWN:
-        return metadata
-    if len(known) >= _MOST_KNOWN:
-        known.clear()
-    known[raw, key] = metadata
-    # With a document of its own: nobody else may change what is kept.
-    return metadata.said_again(documents.parse(raw, key))
+    found: ArrayMetadata | GroupMetadata
+    found = remembered(kept(_nothing_known), raw, document, key, parse_document, ArrayMetadata)
+    return found
 
 
 def _nothing_known() -> dict[tuple[bytes, str], ArrayMetadata]:
