@@ -37,6 +37,8 @@ def detect(store: Store, marked: Set[str] | None = None) -> Format | None:
 
     `marked` are the documents that tell formats which are there, for callers that have looked for all of them.
     """
+    if marked is None and store.file is None:
+        marked = store.present(_every_mark())
     asked = _those_marked(marked)
     if store.file is not None:
         return next((one for one in asked if one.names_file(str(store.file)) and one.detect(store)), None)
@@ -47,6 +49,11 @@ def detect(store: Store, marked: Set[str] | None = None) -> Format | None:
     found = next((one for one in formats().values() if one.adopts(store)), None)
     _log.info("%s: %s", store.root, "no format is known" if found is None else f"taken for {found.name}")
     return found
+
+
+def _every_mark() -> tuple[str, ...]:
+    likely, others = all_marks()
+    return (*likely, *others)
 
 
 def _those_marked(marked: Set[str] | None) -> Collection[Format]:

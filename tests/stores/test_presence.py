@@ -12,11 +12,12 @@ import pytest
 import zvcore
 from zvcore.care.manifest import MANIFEST
 from zvcore.commands.cli import main
+from zvcore.converting import note
 from zvcore.converting.note import KEY
-from zvcore.errors import NotFoundError, UnfinishedConversionWarning, UnsupportedError
+from zvcore.errors import InvalidKeyError, NotFoundError, UnfinishedConversionWarning, UnsupportedError
 from zvcore.stores import LocalStore, local, lock_files, open_store
 from zvcore.stores.plain_files import complete_file
-from zvcore.stores.presence import is_there, mode_of
+from zvcore.stores.presence import is_there, mode_of, surely_nothing_above
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,8 +150,65 @@ def test_where_nobody_can_tell_whether_a_conversion_has_ended_that_is_said(
 
     monkeypatch.setattr(LocalStore, "size", no_size)
     monkeypatch.setattr(os, "stat", no_stat)
+    # Native code asks first, which cannot be made to fail so: below, it meets links that lead in a circle.
+    monkeypatch.setattr(note, "surely_nothing_above", lambda here, name: False)
     with pytest.warns(UnfinishedConversionWarning, match="cannot be read"):
         zvcore.open(tmp_path / "a" / inside)
+
+
+@pytest.mark.parametrize("inside", ["", "member", "member/below/there"])
+def test_a_note_behind_links_that_end_nowhere_is_told(tmp_path: Path, inside: str) -> None:
+    zvcore.create(tmp_path / "a" / inside, format="zarr3", shape=(4,), dtype="u1", chunks=(2,))[...] = 1
+    assert surely_nothing_above(str(tmp_path / "a" / inside), KEY)
+    (tmp_path / "a" / KEY).symlink_to(KEY)
+    assert surely_nothing_above(str(tmp_path / "a" / inside), KEY) is (inside == "")
+    with pytest.warns(UnfinishedConversionWarning, match="cannot be read"):
+        zvcore.open(tmp_path / "a" / inside)
+
+
+def test_what_lies_above_is_found_wherever_it_does(tmp_path: Path) -> None:
+    here = tmp_path / "one" / "two" / "three"
+    here.mkdir(parents=True)
+    for folder in (tmp_path, tmp_path / "one", tmp_path / "one" / "two"):
+        assert surely_nothing_above(str(here), "note")
+        (folder / "note").mkdir()  # a folder is none
+        assert surely_nothing_above(str(here), "note")
+        (folder / "note").rmdir()
+        (folder / "note").write_bytes(b"")
+        assert not surely_nothing_above(str(here), "note")
+        (folder / "note").unlink()
+    (here / "note").write_bytes(b"")
+    assert surely_nothing_above(str(here), "note")
+    # What is longer than any path has to be asked for in another way.
+    assert not surely_nothing_above(f"/{'x' * 5000}/y", "note")
+    assert surely_nothing_above("/", "note") and surely_nothing_above("/etc", "note")
+
+
+def test_which_objects_are_there(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.put("a", b"1")
+    store.put("b/c", b"2")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "astray").symlink_to("none")
+    (tmp_path / "link").symlink_to("a")
+    # Of a loop, only who opens it is told what is wrong with it.
+    asked = ("a", "b", "b/c", "a/x", "none", "loop", "astray", "link", "x" * 300, "y/" * 3000 + "z")
+    assert store.present(asked) == {"a", "b/c", "loop", "link"}
+    assert store.present(()) == set()
+    with pytest.raises(InvalidKeyError):
+        store.present(("a", "../a"))
+
+
+def test_a_whole_object_is_read_at_once(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    store.put("a", b"12345")
+    store.put("empty", b"")
+    (tmp_path / "loop").symlink_to("loop")
+    assert store.get("a") == b"12345" and store.get("empty") == b""
+    assert store.get("none") is None and store.get("a/below") is None
+    with pytest.raises(OSError, match=os.strerror(errno.ELOOP)) as caught:
+        store.get("loop")
+    assert caught.value.errno == errno.ELOOP and caught.value.filename == str(tmp_path / "loop")
 
 
 @pytest.mark.parametrize("inside", ["", "member"])

@@ -16,7 +16,7 @@ from zvcore.converting.spans import checked_spans, checked_units
 from zvcore.errors import InvalidKeyError, MetadataError, ZvcoreError
 from zvcore.stores import Store, open_store
 from zvcore.stores.opening import above_in_chain, archive_in
-from zvcore.stores.presence import is_there, real_path
+from zvcore.stores.presence import is_there, real_path, surely_nothing_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -171,6 +171,8 @@ def unfinished_above(store: Store) -> UnfinishedConversion | None:
     if store.local_root is None:
         return next((found for found in map(unfinished_at, store.above()) if found is not None), None)
     here = real_path(os.fsdecode(store.local_root))
+    if archive_in(here) is None and surely_nothing_above(here, KEY):
+        return None
     return _first_unfinished((above for above, _ in places_above(here)), None)
 
 

@@ -228,6 +228,12 @@ class Store(ABC):
     def exists(self, key: str) -> bool:
         return self.size(key) is not None
 
+    def present(self, keys: Iterable[str]) -> set[str] | None:
+        """Those of a few objects that are there, or of which only a closer look can tell; None where to ask for all of
+        them at once is not cheaper than to ask for the first ones.
+        """
+        return None
+
     @abstractmethod
     def list(self, prefix: str = "") -> Iterator[str]:
         """The keys of all objects below a folder, in order."""

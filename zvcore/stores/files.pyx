@@ -182,6 +182,83 @@ def stamp(folder: bytes, key) -> bytes | None:
     return stamp_bytes(&found)
 
 
+def read_whole(folder: bytes, key) -> bytes | None:
+    """All bytes of an object, None if there is none: to open, to read and to close it, in one call."""
+    cdef bytes path = folder + encode_key(key), into
+    cdef const char *where = PyBytes_AS_STRING(path)
+    cdef char *buffer
+    cdef file_stamp found
+    cdef int descriptor
+    cdef int64_t count
+    with nogil:
+        descriptor = open_object(where, &found)
+    if descriptor < 0:
+        if absent(-descriptor):
+            return None
+        raise failure(-descriptor, path)
+    try:
+        into = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>found.size)
+        buffer = PyBytes_AS_STRING(into)
+        with nogil:
+            count = read_at(descriptor, buffer, found.size, 0)
+    finally:
+        with nogil:
+            close(descriptor)
+    if count < 0:
+        raise failure(<int>-count, path)
+    return into if <uint64_t>count == found.size else into[:count]
+
+
+cdef bint nothing_at(const char *path) noexcept nogil:
+    """Whether there is no object, of which nothing else can be said."""
+    cdef file_stamp found
+    cdef int code = zv_stat(path, &found)
+    return code != 0 and absent(code)
+
+
+def present(folder: bytes, keys) -> set:
+    """Those of some keys which have an object, or of which the system cannot say whether they have."""
+    cdef char path[LONGEST_PATH]
+    cdef bytes raw
+    cdef Py_ssize_t n = PyBytes_GET_SIZE(folder), m
+    cdef bint none
+    cdef set found = set()
+    if n < LONGEST_PATH:
+        memcpy(path, PyBytes_AS_STRING(folder), n)
+    for key in keys:
+        raw = encode_key(key)
+        m = PyBytes_GET_SIZE(raw)
+        if n + m >= LONGEST_PATH:
+            continue
+        memcpy(path + n, PyBytes_AS_STRING(raw), m + 1)
+        with nogil:
+            none = nothing_at(path)
+        if not none:
+            found.add(key)
+    return found
+
+
+def nothing_above(here: bytes, name: bytes) -> bool:
+    """Whether surely no folder above an absolute path, the root left out, has an object of this name."""
+    cdef char path[LONGEST_PATH]
+    cdef const char *last = PyBytes_AS_STRING(name)
+    cdef Py_ssize_t n = PyBytes_GET_SIZE(here), m = PyBytes_GET_SIZE(name)
+    cdef bint none = True
+    if n + m >= LONGEST_PATH:
+        return False
+    memcpy(path, PyBytes_AS_STRING(here), n)
+    with nogil:
+        while none:
+            n -= 1
+            while n > 0 and path[n] != b"/":
+                n -= 1
+            if n <= 0:
+                break
+            memcpy(path + n + 1, last, m + 1)
+            none = nothing_at(path)
+    return none
+
+
 def stamp_size(stamp: bytes) -> int:
     """The size of the object that has this stamp."""
     cdef file_stamp one

@@ -33,7 +33,7 @@ from zvcore.system.walking import walk
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from typing_extensions import Buffer
 
@@ -126,6 +126,11 @@ class LocalStore(Store):
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
     ) -> bytes | memoryview | None:
         check_span(start, length)
+        if start == 0 and length is None and stamp is None:
+            try:
+                return pool.making_room(lambda: files.read_whole(self._folder, key))
+            except MemoryError as error:
+                raise _no_memory(key, start, length) from error
         path = files.join(self._folder, key)
         # Objects that are read in parts will be read again. Under a lock, the file must be reopened: only that makes a
         # network file system ask its server.
@@ -201,6 +206,9 @@ class LocalStore(Store):
             raise changed(key, stamp)
         assert isinstance(stamp, bytes)
         return Snapshot(data, files.stamp_size(stamp), stamp)
+
+    def present(self, keys: Iterable[str]) -> set[str]:
+        return files.present(self._folder, keys)
 
     def size(self, key: str) -> int | None:
         stamp = files.stamp(self._folder, key)

@@ -110,6 +110,9 @@ def is_chained(address: str) -> bool:
 
 def archive_in(address: str) -> tuple[str, str] | None:
     """(a zip archive, the folder in it) where an address leads into one; what is a folder of such a name is none."""
+    lowered = address.lower()
+    if ".zip" not in lowered and ".ozx" not in lowered:  # quicker than to take apart what is long
+        return None
     found = _ARCHIVE.fullmatch(address)
     # fsspec takes chained addresses apart by its own rules.
     if found is None or is_chained(address) or ("://" not in address and os.path.isdir(found[1])):

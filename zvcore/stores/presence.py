@@ -8,7 +8,9 @@ from __future__ import annotations
 import errno
 import os
 
-__all__ = ["is_there", "mode_of", "name_file", "real_path"]
+from zvcore.stores import files
+
+__all__ = ["is_there", "mode_of", "name_file", "real_path", "surely_nothing_above"]
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
@@ -37,6 +39,13 @@ def real_path(path: str) -> str:
         return os.path.realpath(path)
     # What is out of sight, or has gone meanwhile, is told with other words.
     return found if found.startswith("/") and not found.endswith(" (deleted)") else os.path.realpath(path)
+
+
+def surely_nothing_above(path: str, name: str) -> bool:
+    """Whether no folder above an absolute path has an object of this name, but perhaps the root: in one call. Where
+    the system gives no answer, that is not sure.
+    """
+    return files.nothing_above(os.fsencode(path), os.fsencode(name))
 
 
 def name_file(error: BaseException, path: str | bytes) -> None:
