@@ -47,6 +47,21 @@ def test_other_buckets_and_environments_do_not(monkeypatch: pytest.MonkeyPatch) 
     assert made() is first
 
 
+def test_a_proxy_counts_as_long_as_it_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def goes_without_obstore() -> bool:
+        store: Any = open_store("s3://bucket/a", "r", OPTIONS)
+        signs: bool = store._client._signs
+        return signs
+
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    assert goes_without_obstore()
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    assert not goes_without_obstore()
+    monkeypatch.setenv("HTTPS_PROXY", "")
+    assert goes_without_obstore()
+
+
 def test_what_cannot_be_compared_is_not_shared() -> None:
     class Provider:
         __hash__ = None  # type: ignore[assignment]

@@ -6,19 +6,22 @@ import importlib.util
 import os
 import re
 from base64 import b64encode
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, unquote, urlsplit
-from urllib.request import getproxies
+from urllib.request import getproxies, getproxies_environment
 
 from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError, without_credentials
 from zvcore.stores.aws import with_aws_settings
 from zvcore.stores.files import encode_key
-from zvcore.stores.obstore_stores import GOOGLE_FILE, GOOGLE_OPTIONS, GOOGLE_VARIABLES, ObstoreMaker
+from zvcore.stores.obstore_stores import GOOGLE_FILE, GOOGLE_OPTIONS, GOOGLE_VARIABLES, ObstoreMaker, environment
 from zvcore.stores.opening import check_options, is_chained
 from zvcore.stores.remote import RemoteStore
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from zvcore.stores.base import Store
 
 __all__ = ["open_object_store", "open_with_fsspec"]
@@ -140,8 +143,20 @@ def _plain(kind: str, settings: dict[str, Any], connection: dict[str, Any]) -> b
         and connection.keys() <= _PLAIN
         and not any(word in name.lower() for name in settings for word in ("sse", "encryption", "request_payer"))
         and str(settings.get("skip_signature", settings.get("aws_skip_signature", False))).lower() in ("false", "0", "")
-        and not getproxies().keys() - {"no"}
+        and not _has_proxy()
     )
+
+
+def _has_proxy() -> bool:
+    if getproxies is getproxies_environment:
+        return _environment_has_proxy(environment())
+    return bool(getproxies().keys() - {"no"})  # the system's settings are asked as well
+
+
+@lru_cache(maxsize=8)
+def _environment_has_proxy(environment: Hashable) -> bool:
+    """To look through all variables takes as long as a request to a server nearby."""
+    return bool(getproxies_environment().keys() - {"no"})
 
 
 def _endpoint(kind: str, options: dict[str, Any]) -> str:

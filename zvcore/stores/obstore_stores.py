@@ -17,7 +17,7 @@ from zvcore.stores.own_requests import OwnRequests
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-__all__ = ["GOOGLE_FILE", "GOOGLE_OPTIONS", "GOOGLE_VARIABLES", "ObstoreMaker"]
+__all__ = ["GOOGLE_FILE", "GOOGLE_OPTIONS", "GOOGLE_VARIABLES", "ObstoreMaker", "environment"]
 
 # Objects that are stored with an encoding come as they are. Of large ones Google says the size by HTTP/2 only.
 _AS_STORED = {"Accept-Encoding": "gzip"}
@@ -58,7 +58,8 @@ class ObstoreMaker:
     def _recipe(self, writing: bool, packed: bool, more: dict[str, Any]) -> _Recipe:
         options = {**self.options, **more}
         # obstore looks into the environment, too.
-        parts = (self.kind, self.root, _frozen(options), writing, packed, tuple(os.environ.items()), _files(options))
+        files = _files(options) if self.kind == "GCSStore" else ()
+        parts = (self.kind, self.root, _frozen(options), writing, packed, environment(), files)
         return _Recipe(parts, lambda: _make(self.kind, self.root, options, writing, packed))
 
 
@@ -115,8 +116,15 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
 
 
+def environment() -> Hashable:
+    """All that stands in the environment, to compare it. `os.environ` makes texts of it, one by one, which takes longer
+    than a request to a server nearby: what it makes them of is as good, where it has that.
+    """
+    return tuple(getattr(os.environ, "_data", os.environ).copy().items())
+
+
 def _files(options: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Which versions of the files with credentials a store would read."""
+    """Which versions of the files with credentials a store for Google would read."""
     told = [value for name, value in options.items() if name.lower().removeprefix("google_") in GOOGLE_OPTIONS]
     told += map(os.environ.get, GOOGLE_VARIABLES)
     return tuple(map(_version, (*filter(None, told), Path.home() / GOOGLE_FILE)))
