@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from zvcore.codecs.base import Codec
     from zvcore.codecs.chain import CodecChain
+    from zvcore.documents.known import Shared
     from zvcore.engine.single import OpenShards
     from zvcore.placement import Placement
     from zvcore.stores import Store
@@ -98,6 +99,8 @@ class Layout(ABC):
     regular: bool = True
     # Whether chunks that hold nothing but the fill value are stored all the same.
     store_empty: bool = False
+    # What layouts of the same document share.
+    shared: Shared | None = None
     # How many shards may tell at once which chunks they have.
     shards_at_once: int = 32
 
@@ -148,9 +151,7 @@ class Layout(ABC):
     @cached_property
     def prepared(self) -> Prepared:
         """What all requests have in common, as the engine's threads need it."""
-        form = None
-        if self.value_codec is None:
-            form = Form(self.form, self.shape, self.fill_value, self.framing)
+        form = self._form_for_threads() if self.value_codec is None else None
         # By a weak reference: what is prepared is kept by the layout, and both shall go when nobody needs them.
         name = WeakMethod(self.chunk_name)
 
@@ -159,6 +160,16 @@ class Layout(ABC):
             return None if chunk_name is None else chunk_name(position)
 
         return Prepared(form, self.chains, self.store.local_root, durability_code(self.store.durability), name_of)
+
+    def _form_for_threads(self) -> Form:
+        if self.shared is None:
+            return Form(self.form, self.shape, self.fill_value, self.framing)
+        # The fill value is the document's.
+        decides = (self.form, self.shape, self.framing)
+        found: Form | None = self.shared.get(decides)
+        if found is None:
+            found = self.shared[decides] = Form(self.form, self.shape, self.fill_value, self.framing)
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "prepared"}

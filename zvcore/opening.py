@@ -43,7 +43,8 @@ def detect(store: Store, marked: Set[str] | None = None) -> Format | None:
     if store.file is not None:
         return next((one for one in asked if one.names_file(str(store.file)) and one.detect(store)), None)
     for one in asked:
-        if one.detect(store):
+        # What is marked need not be asked again whether it is, where that is all it looks at.
+        if (marked is not None and type(one).detect is Format.detect and one.marks) or one.detect(store):
             _log.info("%s: the format is %s", store.root, one.name)
             return one
     found = next((one for one in formats().values() if one.adopts(store)), None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,6 +88,35 @@ def test_errors_name_the_place_that_is_read(tmp_path: Path) -> None:
         with pytest.raises(zvcore.errors.CodecNotFoundError) as caught:
             zvcore.open(tmp_path / name)[...]
         assert caught.value.key == str(tmp_path / name / "attributes.json")
+
+
+def test_chunks_lie_as_the_options_say(tmp_path: Path) -> None:
+    """Of one document of N5, in whatever order it is opened first."""
+    for name, orders in (("one", "FCFC"), ("other", "CFCF")):
+        path = tmp_path / name
+        zvcore.create(path, format="n5", shape=(5, 8), dtype="u2", chunks=(4, 3), order="C")[...] = VALUES[:5]
+        for order in orders:
+            for pad_edges in (False, True):
+                array = zvcore.open(path, order=order, pad_edges=pad_edges)
+                np.testing.assert_array_equal(array[...] if order == "C" else array[...].T, VALUES[:5])
+
+
+def test_arrays_go_to_other_processes(place: tuple[Path, str]) -> None:
+    path, _ = place
+    for _ in range(2):
+        array = zvcore.open(path)
+        np.testing.assert_array_equal(array[...], VALUES)
+        for sent in (pickle.loads(pickle.dumps(array)), copy.deepcopy(array.layout)):
+            layout = getattr(sent, "layout", sent)
+            assert layout.shape == (8, 8) and not layout.shared
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(array))[...], VALUES)
+
+
+def test_forms_are_shared(place: tuple[Path, str]) -> None:
+    path, _ = place
+    one, other = zvcore.open(path), zvcore.open(path)
+    assert one.layout.prepared is not other.layout.prepared
+    assert one.layout.shared is other.layout.shared and len(one.layout.shared) == 1
 
 
 def test_blosc_for_items_of_one_size_is_one_codec() -> None:

@@ -13,7 +13,16 @@ from zvcore.documents.document import parse
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["remembered"]
+__all__ = ["Shared", "remembered"]
+
+
+class Shared(dict[Any, Any]):
+    """What was made of a document, by all that decides it: those who read the same share it. A copy, also in another
+    process, begins with nothing.
+    """
+
+    def __reduce__(self) -> tuple[type[Shared], tuple[()]]:
+        return Shared, ()
 
 
 class _Said(Protocol):

@@ -47,6 +47,7 @@ class BlockLayout(Layout):
             raise ValueError(f"order is 'F' (as N5 has the axes) or 'C' (reversed), not {order!r}")
         self.store = store
         self.metadata = metadata
+        self.shared = metadata.shared
         self.order = order
         self.store_empty = write_empty_blocks
         self.fill_value = metadata.dtype.type(0)

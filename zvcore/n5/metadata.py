@@ -13,7 +13,7 @@ import zvcore.codecs
 from zvcore.cached import cached_property
 from zvcore.codecs import CodecChain
 from zvcore.codecs.registry import kept
-from zvcore.documents.known import remembered
+from zvcore.documents.known import Shared, remembered
 from zvcore.documents.members import Integer, Items, Made, Member, Object, Place, Table, Text
 from zvcore.documents.values import shown
 from zvcore.errors import MetadataError, UnsupportedError
@@ -144,11 +144,15 @@ class DatasetMetadata:
 
     def said_again(self, document: Mapping[str, Any]) -> DatasetMetadata:
         """This, as another reading of the same document gives it: what is made of it is not made anew."""
-        self.compressor  # noqa: B018 - made here, once for all
+        self.compressor, self.shared  # noqa: B018 - made here, once for all
         made = object.__new__(DatasetMetadata)
         own = _compression(document["compression"], Place(self.where)) if "compression" in document else {}
         made.__dict__.update(self.__dict__, compression=own or dict(self.compression))
         return made
+
+    @cached_property
+    def shared(self) -> Shared:
+        return Shared()
 
     @cached_property
     def compressor(self) -> Compressor:

@@ -15,9 +15,10 @@ from urllib.request import getproxies, getproxies_environment
 from zvcore.errors import InvalidKeyError, NotFoundError, UnsupportedError, without_credentials
 from zvcore.stores.aws import with_aws_settings
 from zvcore.stores.files import encode_key
-from zvcore.stores.obstore_stores import GOOGLE_FILE, GOOGLE_OPTIONS, GOOGLE_VARIABLES, ObstoreMaker, environment
+from zvcore.stores.obstore_stores import GOOGLE_FILE, GOOGLE_OPTIONS, GOOGLE_VARIABLES, ObstoreMaker
 from zvcore.stores.opening import check_options, is_chained
 from zvcore.stores.remote import RemoteStore
+from zvcore.stores.variables import all_variables
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -149,7 +150,7 @@ def _plain(kind: str, settings: dict[str, Any], connection: dict[str, Any]) -> b
 
 def _has_proxy() -> bool:
     if getproxies is getproxies_environment:
-        return _environment_has_proxy(environment())
+        return _environment_has_proxy(all_variables())
     return bool(getproxies().keys() - {"no"})  # the system's settings are asked as well
 
 

@@ -12,7 +12,7 @@ fsync   and on the disk, file and folders, before the call returns
 
 from __future__ import annotations
 
-import os
+from zvcore.stores.variables import variable
 
 __all__ = ["DEFAULT", "DURABILITIES", "chosen_durability", "durability_code", "single_object_code"]
 
@@ -41,9 +41,9 @@ def chosen_durability(durability: str | None, fsync: bool | None) -> str:
         return durability
     if fsync is not None:
         return "fsync" if fsync else DEFAULT
-    if os.environ.get("ZVCORE_FSYNC", "") not in ("", "0"):
+    if variable("ZVCORE_FSYNC") not in ("", "0"):
         return "fsync"
-    asked = os.environ.get("ZVCORE_DURABILITY", "") or DEFAULT
+    asked = variable("ZVCORE_DURABILITY") or DEFAULT
     if asked not in DURABILITIES:
         raise ValueError(f"ZVCORE_DURABILITY is one of {', '.join(DURABILITIES)}, not {asked!r}")
     return asked

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zvcore.stores.own_requests import OwnRequests
+from zvcore.stores.variables import all_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-__all__ = ["GOOGLE_FILE", "GOOGLE_OPTIONS", "GOOGLE_VARIABLES", "ObstoreMaker", "environment"]
+__all__ = ["GOOGLE_FILE", "GOOGLE_OPTIONS", "GOOGLE_VARIABLES", "ObstoreMaker"]
 
 # Objects that are stored with an encoding come as they are. Of large ones Google says the size by HTTP/2 only.
 _AS_STORED = {"Accept-Encoding": "gzip"}
@@ -59,7 +60,7 @@ class ObstoreMaker:
         options = {**self.options, **more}
         # obstore looks into the environment, too.
         files = _files(options) if self.kind == "GCSStore" else ()
-        parts = (self.kind, self.root, _frozen(options), writing, packed, environment(), files)
+        parts = (self.kind, self.root, _frozen(options), writing, packed, all_variables(), files)
         return _Recipe(parts, lambda: _make(self.kind, self.root, options, writing, packed))
 
 
@@ -114,13 +115,6 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, Mapping):
         return tuple(sorted((name, _frozen(one)) for name, one in value.items()))
     return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
-
-
-def environment() -> Hashable:
-    """All that stands in the environment, to compare it. `os.environ` makes texts of it, one by one, which takes longer
-    than a request to a server nearby: what it makes them of is as good, where it has that.
-    """
-    return tuple(getattr(os.environ, "_data", os.environ).copy().items())
 
 
 def _files(options: Mapping[str, Any]) -> tuple[Any, ...]:

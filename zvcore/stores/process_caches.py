@@ -6,16 +6,18 @@ import os
 import threading
 import weakref
 
+from zvcore.stores.variables import variable
+
 __all__ = ["ProcessCache", "bytes_from_environment", "making"]
 
 
-def bytes_from_environment(variable: str, default: int) -> int:
+def bytes_from_environment(name: str, default: int) -> int:
     """How many bytes a variable of the environment says, or the default where it says nothing."""
-    text = os.environ.get(variable, "")
+    text = variable(name)
     if not text:
         return default
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{variable} must be a number of bytes, not {text!r}")
+        raise ValueError(f"{name} must be a number of bytes, not {text!r}")
     return int(text)
 
 

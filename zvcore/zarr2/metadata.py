@@ -9,7 +9,7 @@ from zvcore import documents
 from zvcore.boxes import count_of
 from zvcore.cached import cached_property
 from zvcore.codecs.registry import kept
-from zvcore.documents.known import remembered
+from zvcore.documents.known import Shared, remembered
 from zvcore.documents.members import Anything, Integer, Items, Made, Member, Object, Optional, Place, Table, Text
 from zvcore.documents.values import shown
 from zvcore.engine.chunk_keys import ChunkKeys
@@ -120,6 +120,10 @@ class ArrayMetadata:
         return axes if self.order == "C" else axes[::-1]
 
     @cached_property
+    def shared(self) -> Shared:
+        return Shared()
+
+    @cached_property
     def pipeline(self) -> Pipeline:
         return Pipeline(self.data_type, self.axes, self.codecs, self.where)
 
@@ -139,7 +143,7 @@ class ArrayMetadata:
 
     def said_again(self, document: dict[str, Any]) -> ArrayMetadata:
         """This, as another reading of the same document gives it: what is made of it is not made anew."""
-        self.pipeline, self.keys, self.grid  # noqa: B018 - made here, once for all
+        self.pipeline, self.keys, self.grid, self.shared  # noqa: B018 - made here, once for all
         made = object.__new__(ArrayMetadata)
         made.__dict__.update(self.__dict__, document=document)
         return made

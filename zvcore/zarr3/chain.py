@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from zvcore.codecs import Codec
     from zvcore.zarr3.dtypes import DataType
+    from zvcore.zarr3.shard_levels import ShardLevel
 
 __all__ = ["SHARDING", "Pipeline", "Sharding", "order_of", "parse_codecs"]
 
@@ -108,6 +109,13 @@ class Pipeline:
         return self.serializer is not None or self._filters_as_bytes is None
 
     @cached_property
+    def levels(self) -> tuple[list[ShardLevel], tuple[int, ...], tuple[int, ...]]:
+        """What `levels_of` says of the shards."""
+        from zvcore.zarr3.shard_levels import levels_of
+
+        return levels_of(self)
+
+    @cached_property
     def chunk_chain(self) -> CodecChain:
         """All codecs of bytes of a chunk, with the filters that can be done to bytes."""
         filters = self._filters_as_bytes
@@ -123,7 +131,7 @@ class Pipeline:
         return self if self.sharding is None else self.sharding.inner.innermost
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("chain", "chunk_chain", "_filters_as_bytes")
+        made = ("chain", "chunk_chain", "levels", "_filters_as_bytes")
         return {name: value for name, value in vars(self).items() if name not in made}
 
 

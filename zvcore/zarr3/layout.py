@@ -50,6 +50,7 @@ class ChunkLayout(Layout):
     def __init__(self, store: Store, metadata: ArrayMetadata, store_empty: bool = False) -> None:
         self.store = store
         self.metadata = metadata
+        self.shared = metadata.shared
         self.shape = metadata.shape
         self.fill_value = metadata.fill_value
         self.store_empty = store_empty

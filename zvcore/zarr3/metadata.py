@@ -13,7 +13,7 @@ from zvcore.boxes import count_of
 from zvcore.cached import cached_property
 from zvcore.codecs.registry import kept
 from zvcore.documents import shown
-from zvcore.documents.known import remembered
+from zvcore.documents.known import Shared, remembered
 from zvcore.documents.members import (
     Anything,
     Integer,
@@ -146,9 +146,14 @@ class ArrayMetadata:
         """This, as another reading of the same document gives it: what is made of it is not made anew."""
         with suppress(ZvcoreError):  # whoever needs it is told
             self.pipeline  # noqa: B018 - made here, once for all
+        self.grid, self.key_head, self.shared  # noqa: B018
         made = object.__new__(ArrayMetadata)
         made.__dict__.update(self.__dict__, document=document, attributes=dict(document.get("attributes", {})))
         return made
+
+    @cached_property
+    def shared(self) -> Shared:
+        return Shared()
 
     @cached_property
     def pipeline(self) -> Pipeline:

@@ -19,7 +19,6 @@ from zvcore.zarr3._located import look_up
 from zvcore.zarr3.layout import ChunkLayout, form_of
 from zvcore.zarr3.nested import locate_nested
 from zvcore.zarr3.shard_index import Index, index_of
-from zvcore.zarr3.shard_levels import levels_of
 from zvcore.zarr3.shard_writer import ShardWriter, ZarrShards
 from zvcore.zarr3.whole_shards import locate_whole, stored_chunks
 
@@ -86,13 +85,14 @@ class ShardLayout(Layout):
         self.dead_bytes_threshold = dead_bytes_threshold
         self.store = store
         self.metadata = metadata
+        self.shared = metadata.shared
         self.shape = metadata.shape
         self.fill_value = metadata.fill_value
         self.store_empty = store_empty
         self.write_mode = write_mode
         self.order_in_shard = order_in_shard
         self.pipeline = metadata.pipeline
-        self.levels, chunk_shape, axes = levels_of(self.pipeline)
+        self.levels, chunk_shape, axes = self.pipeline.levels
         self.innermost = self.pipeline.innermost
         self.form, self.value_codec = form_of(self.innermost, chunk_shape, axes, metadata.fill_value)
         self.shard_shape = metadata.chunk_shape
