@@ -80,7 +80,7 @@ class Blosc(LibraryCodec):
 
     @cached_property
     def _of_size(self) -> dict[int, Self]:
-        """What `for_dtype` made: arrays that share this codec share those as well, and with them c-blosc's contexts."""
+        """What `for_dtype` made: arrays that share this codec share those as well."""
         return {}
 
     @property
