@@ -45,6 +45,9 @@ def test_documents_are_not(place: tuple[Path, str]) -> None:
         document = array.metadata.compression if name == "attributes.json" else array.metadata.document
         assert document == (said["compression"] if name == "attributes.json" else said)
         document.clear()
+        for member in array._document.content.values():  # what attributes are made of
+            if isinstance(member, dict):
+                member.clear()
 
 
 def test_a_document_that_has_changed_is_seen(place: tuple[Path, str]) -> None:

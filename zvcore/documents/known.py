@@ -6,14 +6,10 @@ whoever keeps it looks after: where codecs do, that is `zvcore.codecs.registry.k
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+import marshal
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from zvcore.documents.document import parse
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["Shared", "remembered"]
+__all__ = ["Known", "Shared", "recalled", "remembered"]
 
 
 class Shared(dict[Any, Any]):
@@ -32,30 +28,34 @@ class _Said(Protocol):
 
 
 S = TypeVar("S", bound=_Said)
+# (bytes, where they were read) -> (what they say, the document as `marshal` has it).
+Known: TypeAlias = dict[tuple[bytes, str], tuple[S, bytes]]
 
 # So many documents are kept with what they said, if they are no longer than that.
 _MOST_KNOWN, _LONGEST_KNOWN = 256, 1 << 14
 
 
-def remembered(
-    known: dict[tuple[bytes, str], S],
-    raw: bytes,
-    document: dict[str, Any],
-    where: str,
-    make: Callable[[dict[str, Any], str], Any],
-    kind: type[S],
-) -> Any:
-    """What a document says that these bytes are: what was made of them before, if that is `known`; else what `make`
-    makes of it. Only what is of one `kind` is kept.
-    """
+def recalled(known: Known[S], raw: bytes, where: str) -> tuple[dict[str, Any], S] | None:
+    """(the document, what it says) of these bytes, if that is `known`. Both are the caller's own."""
     found = known.get((raw, where))
     if found is None:
-        made = make(document, where)
-        if not isinstance(made, kind) or len(raw) > _LONGEST_KNOWN:
-            return made
-        if len(known) >= _MOST_KNOWN:
-            known.clear()
-        known[raw, where] = found = made
-        # With a document of its own: nobody else may change what is kept.
-        document = parse(raw, where)
-    return found.said_again(document)
+        return None
+    return _own(*found)
+
+
+def remembered(known: Known[S], raw: bytes, where: str, document: dict[str, Any], said: S) -> tuple[dict[str, Any], S]:
+    """The same of a document that was not known, and is from now on."""
+    copy = marshal.dumps(document) if len(raw) <= _LONGEST_KNOWN else None
+    # Who compares documents relies on every NaN being the same object, as it comes from JSON.
+    if copy is None or marshal.loads(copy) != document:
+        return document, said
+    if len(known) >= _MOST_KNOWN:
+        known.clear()
+    known[raw, where] = said, copy
+    return _own(said, copy)
+
+
+def _own(said: S, copy: bytes) -> tuple[dict[str, Any], S]:
+    """With a document of their own, as nobody may change what is kept. To copy it is quicker than to read the text."""
+    document = marshal.loads(copy)
+    return document, said.said_again(document)

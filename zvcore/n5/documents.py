@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.documents.document import Document, dump, fetch, parse_any
+from zvcore.documents.known import recalled, remembered
 from zvcore.errors import MetadataError, NotFoundError
-from zvcore.n5.metadata import is_dataset, metadata_of
+from zvcore.n5.metadata import DatasetMetadata, is_dataset, known_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from zvcore.n5.metadata import DatasetMetadata
     from zvcore.stores import Store
 
 __all__ = [
@@ -41,10 +41,14 @@ def read_document(store: Store, prefix: str = "") -> dict[str, Any] | None:
 def read_node(store: Store) -> tuple[dict[str, Any] | None, DatasetMetadata | None]:
     """`read_document` at the root of a store, and what it says where it is that of a dataset."""
     raw = fetch(store, ATTRIBUTES)
+    known, where = known_metadata(), f"{store.root}/{ATTRIBUTES}"
+    found = None if raw is None else recalled(known, raw, where)
+    if found is not None:
+        return found
     document = _parsed(raw, ATTRIBUTES)
     if raw is None or document is None or not is_dataset(document):
         return document, None
-    return document, metadata_of(raw, document, f"{store.root}/{ATTRIBUTES}")
+    return remembered(known, raw, where, document, DatasetMetadata.parse(document, where))
 
 
 def _parsed(raw: bytes | None, key: str) -> dict[str, Any] | None:

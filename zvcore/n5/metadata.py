@@ -13,7 +13,7 @@ import zvcore.codecs
 from zvcore.cached import cached_property
 from zvcore.codecs import CodecChain
 from zvcore.codecs.registry import kept
-from zvcore.documents.known import Shared, remembered
+from zvcore.documents.known import Known, Shared
 from zvcore.documents.members import Integer, Items, Made, Member, Object, Place, Table, Text
 from zvcore.documents.values import shown
 from zvcore.errors import MetadataError, UnsupportedError
@@ -31,7 +31,7 @@ __all__ = [
     "DatasetMetadata",
     "check_version",
     "is_dataset",
-    "metadata_of",
+    "known_metadata",
     "version_text",
 ]
 
@@ -170,13 +170,11 @@ class DatasetMetadata:
         return DATASET.dump(vars(self))
 
 
-def metadata_of(raw: bytes, document: dict[str, Any], where: str) -> DatasetMetadata:
-    """What the attributes.json of a dataset says, which is written so."""
-    found: DatasetMetadata
-    found = remembered(kept(_nothing_known), raw, document, where, DatasetMetadata.parse, DatasetMetadata)
-    return found
+def known_metadata() -> Known[DatasetMetadata]:
+    """What documents of datasets said, for `recalled` and `remembered`."""
+    return kept(_nothing_known)
 
 
-def _nothing_known() -> dict[tuple[bytes, str], DatasetMetadata]:
+def _nothing_known() -> Known[DatasetMetadata]:
     """Documents and what they said, for those who open a dataset again."""
     return {}

@@ -9,7 +9,7 @@ from zvcore import documents
 from zvcore.boxes import count_of
 from zvcore.cached import cached_property
 from zvcore.codecs.registry import kept
-from zvcore.documents.known import Shared, remembered
+from zvcore.documents.known import Known, Shared, recalled, remembered
 from zvcore.documents.members import Anything, Integer, Items, Made, Member, Object, Optional, Place, Table, Text
 from zvcore.documents.values import shown
 from zvcore.engine.chunk_keys import ChunkKeys
@@ -190,17 +190,20 @@ def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetada
     key = document_key(DOCUMENT, prefix)
     raw = documents.fetch(store, key)
     if raw is not None:
-        array: ArrayMetadata
-        array = remembered(kept(_nothing_known), raw, documents.parse(raw, key), key, parse_array, ArrayMetadata)
-        return array
+        known = kept(_nothing_known)
+        found = recalled(known, raw, key)
+        if found is not None:
+            return found[1]
+        document = documents.parse(raw, key)
+        return remembered(known, raw, key, document, parse_array(document, key))[1]
     key = document_key(GROUP, prefix)
-    document = documents.read(store, key)
-    if document is not None:
-        return parse_group(document, key)
+    group = documents.read(store, key)
+    if group is not None:
+        return parse_group(group, key)
     raise NotFoundError("there is neither .zarray nor .zgroup", key=f"{store.root}/{prefix}".rstrip("/"))
 
 
-def _nothing_known() -> dict[tuple[bytes, str], ArrayMetadata]:
+def _nothing_known() -> Known[ArrayMetadata]:
     """Documents and what they said, for those who open an array again, or another that is the same."""
     return {}
 

@@ -95,7 +95,7 @@ def create_array(
         options["dead_bytes_threshold"] = dead_bytes_threshold
     # Read back before anything is written: what we write must be what we would accept.
     raw = documents.encode(document)
-    metadata = metadata_of(raw, document, DOCUMENT)
+    metadata = metadata_of(raw, DOCUMENT)
     assert isinstance(metadata, ArrayMetadata)
     array = array_of(store, metadata, through=through, **options)
     refuse_write_mode(array.layout)

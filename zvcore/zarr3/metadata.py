@@ -13,7 +13,7 @@ from zvcore.boxes import count_of
 from zvcore.cached import cached_property
 from zvcore.codecs.registry import kept
 from zvcore.documents import shown
-from zvcore.documents.known import Shared, remembered
+from zvcore.documents.known import Known, Shared, recalled, remembered
 from zvcore.documents.members import (
     Anything,
     Integer,
@@ -294,17 +294,21 @@ def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetada
     raw = _fetch(store, key)
     if raw is None:
         raise NotFoundError("there is no zarr.json", key=f"{store.root}/{key}")
-    return metadata_of(raw, documents.parse(raw, key), key)
+    return metadata_of(raw, key)
 
 
-def metadata_of(raw: bytes, document: dict[str, Any], key: str) -> ArrayMetadata | GroupMetadata:
+def metadata_of(raw: bytes, key: str) -> ArrayMetadata | GroupMetadata:
     """What a document says, which is written so."""
-    found: ArrayMetadata | GroupMetadata
-    found = remembered(kept(_nothing_known), raw, document, key, parse_document, ArrayMetadata)
-    return found
+    known = kept(_nothing_known)
+    found = recalled(known, raw, key)
+    if found is not None:
+        return found[1]
+    document = documents.parse(raw, key)
+    said = parse_document(document, key)
+    return remembered(known, raw, key, document, said)[1] if isinstance(said, ArrayMetadata) else said
 
 
-def _nothing_known() -> dict[tuple[bytes, str], ArrayMetadata]:
+def _nothing_known() -> Known[ArrayMetadata]:
     """Documents and what they said, for those who open an array again, or another that is the same."""
     return {}
 
