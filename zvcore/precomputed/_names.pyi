@@ -1,6 +1,6 @@
 import numpy as np
 import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
+_Integers = npt.NDArray[np.int64]
 
-def named_boxes(positions: Integers, chunk: Integers, size: Integers, corner: Integers) -> Integers: ...
+def named_boxes(positions: _Integers, chunk: _Integers, size: _Integers, corner: _Integers) -> _Integers: ...
