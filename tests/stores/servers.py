@@ -191,17 +191,10 @@ def _google(log: Path) -> Iterator[int]:
 
     with started(command, log) as target:
         handler = type("Handler", (Front,), {"target": target})
-        server = _Listening(("127.0.0.1", 0), handler)
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        bucket = json.dumps({"name": S3.bucket}).encode()
-        ask(target, "POST", "/storage/v1/b?project=test", bucket, {"Content-Type": "application/json"})
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            server.server_close()
-            thread.join()
+        with answering(handler) as port:
+            bucket = json.dumps({"name": S3.bucket}).encode()
+            ask(target, "POST", "/storage/v1/b?project=test", bucket, {"Content-Type": "application/json"})
+            yield port
 
 
 def azurite() -> list[str]:
