@@ -66,7 +66,8 @@ $(stamps)/system: setup.py .ci/system_packages.py $(stamps)/group-build
 # Static builds of the newest C libraries of the codecs, from the sources that crates ship (native/Cargo.toml). Once they
 # are there every build links them instead of the system's.
 libraries := build/native/built-from
-$(libraries): native/Cargo.toml native/Cargo.lock native/build.py $(wildcard native/*.c native/*.h)
+$(libraries): $(wildcard native/Cargo.* native/*.py native/*.c native/*.h)
+	$(PYTHON) .ci/system_packages.py --wanted $(if $(filter x86_64,$(shell uname -m)),nasm)
 	$(PYTHON) native/build.py build/native
 native: $(libraries)
 linked := $(if $(wildcard $(libraries))$(filter native bench bench-% wheel,$(MAKECMDGOALS)),$(libraries))

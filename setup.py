@@ -69,7 +69,7 @@ SHARED = "zvcore._cython"
 
 @dataclass(frozen=True)
 class Library:
-    """A C library that plugins link: how to find it, and the package that has it."""
+    """A C library that native modules link: how to find it, and the package that has it."""
 
     pkg_config: str
     header: str
@@ -85,16 +85,18 @@ LIBRARIES = {
     "blosc": Library("blosc", "blosc.h", "blosc", "libblosc-dev"),
     "bzip2": Library("bzip2", "bzlib.h", "bz2", "libbz2-dev"),
     "liblzma": Library("liblzma", "lzma.h", "lzma", "liblzma-dev"),
+    "libjpeg": Library("libjpeg", "jpeglib.h", "jpeg", "libjpeg-dev"),
 }
 
-# Which libraries the native part of which plugin needs: plugins/<name>.pyx is built only when they are there.
+# Which libraries which native modules need: they are built only when these are there.
 NEEDS = {
-    "_gzip": ["libdeflate"],
-    "_zstd": ["libzstd"],
-    "_lz4": ["liblz4", "libxxhash"],
-    "_blosc": ["blosc"],
-    "_bzip2": ["bzip2"],
-    "_xz": ["liblzma"],
+    "zvcore_plugins._gzip": ["libdeflate"],
+    "zvcore_plugins._zstd": ["libzstd"],
+    "zvcore_plugins._lz4": ["liblz4", "libxxhash"],
+    "zvcore_plugins._blosc": ["blosc"],
+    "zvcore_plugins._bzip2": ["bzip2"],
+    "zvcore_plugins._xz": ["liblzma"],
+    "zvcore.precomputed._jpeg_chunks": ["libjpeg"],
 }
 
 
@@ -196,7 +198,7 @@ def extensions() -> list[Extension]:
     for source in sorted([*ROOT.glob("zvcore/**/*.pyx"), *ROOT.glob("plugins/*.pyx")]):
         relative = source.relative_to(ROOT)
         name = ".".join(relative.with_suffix("").parts).replace("plugins.", "zvcore_plugins.", 1)
-        libraries = NEEDS.get(source.stem, []) if relative.parts[0] == "plugins" else []
+        libraries = NEEDS.get(name, [])
         absent = [library for library in libraries if find_library(library) is None]
         for library in absent:
             missing.setdefault(library, []).append(source.stem.removeprefix("_"))

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LIBRARIES = ("libdeflate", "libzstd", "liblz4", "libblosc", "libbz2", "liblzma", "libxxhash", "libsnappy")
+LIBRARIES = ("libdeflate", "libzstd", "liblz4", "libblosc", "libbz2", "liblzma", "libxxhash", "libsnappy", "libjpeg")
 
 
 def hiding() -> list[str]:

@@ -46,7 +46,7 @@ def check_codecs(native: bool) -> None:
         print(f"{name:6} {len(payload) / len(stored):6.1f} : 1  {what}")
 
 
-def check_formats(folder: Path) -> None:
+def check_formats(folder: Path, native: bool) -> None:
     values = np.random.default_rng(7).integers(0, 200, (20, 30, 40), dtype=np.uint16)
     zvcore.create(folder / "n5", format="n5", shape=values.shape, dtype="u2", chunks=(8, 8, 8), codec="lz4")[...] = (
         values
@@ -57,6 +57,11 @@ def check_formats(folder: Path) -> None:
     assert np.array_equal(zvcore.open(folder / "precomputed")[0][..., 0], values)
     zvf.write_points(folder / "zvf", values[0, :, :3].astype("f4"), chunk_shape=(50.0,) * 3, shard_shape=2)
     assert len(zvf.open(folder / "zvf").level(0).read().positions) == len(values[0])
+    pictures = np.add.outer(np.arange(40), np.arange(30)).astype("u1").reshape(40, 30, 1, 1)
+    for encoding in ("jpeg", "png") if native else ():
+        place = folder / encoding
+        zvcore.create(place, format="precomputed", shape=pictures.shape, dtype="u1", encoding=encoding)[...] = pictures
+        assert abs(zvcore.open(place)[0][...].astype(int) - pictures).max() < 8, encoding
     for name in ("n5", "zarr", "precomputed", "zvf"):
         report = zvcore.verify(folder / name)
         assert report.ok, str(report)
@@ -81,10 +86,11 @@ def check_bundled() -> None:
 if __name__ == "__main__":
     print(f"zvcore {zvcore.__version__} from {Path(zvcore.__file__).parent}")
     assert kernels.crc32c(b"123456789") == 0xE3069283
-    check_codecs(native="--fallback" not in sys.argv)
+    native = "--fallback" not in sys.argv
+    check_codecs(native)
     if "--bundled" in sys.argv:
         check_bundled()
     with tempfile.TemporaryDirectory() as temporary:
-        check_formats(Path(temporary))
+        check_formats(Path(temporary), native)
     assert Path(zvcore.get_include(), "zv_codec.h").is_file()
     print("all well")

@@ -1,6 +1,8 @@
 """Sees to it that the compiler and the C libraries which zvcore links are there.
 
-As root on a machine with apt it installs what is missing; elsewhere it says what to install. Run by the Makefile.
+As root on a machine with apt it installs what is missing; elsewhere it says what to install. With `--wanted`, the
+programs that are named, of packages of the same name, without which less is built: that they cannot be had is no error.
+Run by the Makefile.
 """
 
 from __future__ import annotations
@@ -36,12 +38,26 @@ def install(packages: list[str]) -> bool:
     return False
 
 
+def is_root_with_apt() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def want(programs: list[str]) -> None:
+    missing = [name for name in programs if shutil.which(name) is None]
+    if missing and is_root_with_apt():
+        print(f"installing system packages: {' '.join(missing)}", flush=True)
+        install(missing)
+
+
 def main() -> int:
+    if sys.argv[1:2] == ["--wanted"]:
+        want(sys.argv[2:])
+        return 0
     packages = missing_packages()
     if not packages:
         return 0
     names = " ".join(packages)
-    if os.geteuid() == 0 and shutil.which("apt-get"):
+    if is_root_with_apt():
         print(f"installing system packages: {names}", flush=True)
         if install(packages):
             return 0

@@ -85,7 +85,10 @@ def test_a_source_of_another_content_is_newer_than_what_was_built_whatever_its_d
     assert [source.stat().st_mtime > 1 for source in sources] == [False, True, True]
 
 
-def native_build() -> ModuleType:
+@pytest.fixture
+def build(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """`native/build.py`, which finds what lies beside it when it is run."""
+    monkeypatch.syspath_prepend(str(ROOT / "native"))
     spec = importlib.util.spec_from_file_location("native_build", ROOT / "native" / "build.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -96,9 +99,10 @@ def native_build() -> ModuleType:
 
 
 @pytest.mark.parametrize("text", ["int other;\n", "int one;\nint one;\n"])
-def test_a_library_that_does_not_hold_what_is_to_be_changed_is_not_built(tmp_path: Path, text: str) -> None:
-    build = native_build()
-    library = replace(build.LIBRARIES[0], changes=(build.Change("a.c", "int one;", "int ours;"),))
+def test_a_library_that_does_not_hold_what_is_to_be_changed_is_not_built(
+    build: ModuleType, tmp_path: Path, text: str
+) -> None:
+    library = replace(build.LIBRARIES[0], changes=(sys.modules["libraries"].Change("a.c", "int one;", "int ours;"),))
     source = tmp_path / library.crate / library.folder / "a.c"
     source.parent.mkdir(parents=True)
     source.write_text(text)
@@ -107,9 +111,8 @@ def test_a_library_that_does_not_hold_what_is_to_be_changed_is_not_built(tmp_pat
     assert source.read_text() == text
 
 
-def test_a_change_takes_the_place_of_what_the_library_holds(tmp_path: Path) -> None:
-    build = native_build()
-    library = replace(build.LIBRARIES[0], changes=(build.Change("a.c", "int one;", "int ours;"),))
+def test_a_change_takes_the_place_of_what_the_library_holds(build: ModuleType, tmp_path: Path) -> None:
+    library = replace(build.LIBRARIES[0], changes=(sys.modules["libraries"].Change("a.c", "int one;", "int ours;"),))
     source = tmp_path / library.crate / library.folder / "a.c"
     source.parent.mkdir(parents=True)
     source.write_text("int one;\nint two;\n")

@@ -93,7 +93,7 @@ def test_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CodecNotFoundError, match=r"no installed chunk encoding.*installed: made_up"):
         get_encoding("other", where="info")
     with pytest.raises(CodecNotFoundError, match=r"zvcore\[images\]"):
-        get_encoding("jpeg")
+        get_encoding("jxl")
 
 
 @pytest.mark.usefixtures("looked_at_again")

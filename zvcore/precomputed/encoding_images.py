@@ -1,8 +1,9 @@
-"""Chunks as pictures: the encodings `jpeg` and `png`, for which the extra `zvcore[images]` installs the libraries.
+"""Chunks as pictures: the encodings `jpeg` and `png`.
 
-JPEG is simplejpeg's, which takes what libjpeg only warns of (a stream cut off, a damaged one) for the error that it is;
-PNG is our own (`_png.pyx`) where there is a native codec of zlib streams, else imagecodecs', which has all that the
-format's users need: 8 and 16 bits, one to four channels.
+JPEG is libjpeg's (`_jpeg_chunks.pyx`) where zvcore was built with it, else simplejpeg's; both take what libjpeg only
+warns of (a stream cut off, a damaged one) for the error that it is. PNG is our own (`_png.pyx`) where there is a native
+codec of zlib streams, else imagecodecs', which has all that the format's users need: 8 and 16 bits, one to four
+channels. The extra `zvcore[images]` installs those for builds without native ones.
 
 A picture's width times its height is the number of voxels, whatever the two are; we write x across and y * z down, as
 others do.
@@ -10,12 +11,11 @@ others do.
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import TYPE_CHECKING, Any, Self
 
-import imagecodecs
 import numpy as np
-import simplejpeg
 
 from zvcore import codecs
 from zvcore.codecs import Codec, param
@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Jpeg", "JpegChunk", "PictureChunk", "Png", "PngChunk", "decoded"]
 
+try:
+    _jpeg_chunks: Any = importlib.import_module("zvcore.precomputed._jpeg_chunks")
+except ImportError:  # built without libjpeg
+    _jpeg_chunks = None
+
 _LARGEST_NATIVE = 1 << 30
+# Of a JPEG picture: what libjpeg takes.
+_LARGEST_SIDE = 65500
 # What libraries raise over pictures that are none.
 _REFUSALS = (ValueError, RuntimeError, TypeError, OSError)
 
@@ -56,6 +63,10 @@ class PictureChunk(Codec):
         # By way of one axis: of a single pixel numpy would keep the strides of planes, which libraries refuse.
         return pixels.ravel().reshape(y * z, x, channels)
 
+    def _check_data(self, data: Any) -> None:
+        if (found := memoryview(data).nbytes) != math.prod(self.shape) * self.itemsize:
+            raise ValueError(f"{found} bytes are no chunk of shape {self.shape}")
+
     def _check(self) -> None:
         if len(self.shape) != 4 or any(size < 1 for size in self.shape):
             raise MetadataError("a chunk has a shape (x, y, z, channels)", codec=self.name, found=self.shape)
@@ -81,23 +92,37 @@ class JpegChunk(PictureChunk):
 
     quality: int = param(75, low=0, high=100)
 
-    def _encode(self, data: memoryview) -> bytes:
-        picture = self._picture(data)
-        if picture.shape[0] > 65535 or picture.shape[1] > 65535:
+    def __zv_codec__(self) -> Any:
+        sides = self._sides()
+        if _jpeg_chunks is None or sides is None or self.shape[3] not in (1, 3) or self.itemsize != 1:
+            return None
+        return _jpeg_chunks.codec_table(*sides, self.shape[3], self.quality)
+
+    def _sides(self) -> tuple[int, int] | None:
+        """The width and height of pictures of such chunks; None if there are none that JPEG can have."""
+        x, y, z, _ = self.shape
+        width, height = x, y * z
+        if max(width, height) > _LARGEST_SIDE:
             # Any other way to cut the voxels into lines is as good, as long as there is one.
-            count = picture.shape[0] * picture.shape[1]
-            width = next((n for n in range(65535, 0, -1) if count % n == 0), 1)
-            if count // width > 65535:
-                raise MetadataError(
-                    "no picture of at most 65535 x 65535 has as many pixels", codec=self.name, found=count
-                )
-            picture = picture.reshape(count // width, width, -1)
+            width = next(n for n in range(_LARGEST_SIDE, 0, -1) if x * y * z % n == 0)
+            height = x * y * z // width
+        return (width, height) if height <= _LARGEST_SIDE else None
+
+    def _encode(self, data: memoryview) -> bytes:
+        picture, sides = self._picture(data), self._sides()
+        if sides is None:
+            raise MetadataError(
+                f"no picture of at most {_LARGEST_SIDE} x {_LARGEST_SIDE} has as many pixels",
+                codec=self.name, found=math.prod(self.shape[:3]),
+            )  # fmt: skip
+        picture = picture.reshape(sides[1], sides[0], -1)
         gray = self.shape[3] == 1
-        encoded: bytes = simplejpeg.encode_jpeg(
+        encoded: bytes = _library("simplejpeg").encode_jpeg(
             picture,
             quality=self.quality,
             colorspace="GRAY" if gray else "RGB",
             colorsubsampling="Gray" if gray else "444",
+            fastdct=False,
         )
         return encoded
 
@@ -112,6 +137,7 @@ class JpegChunk(PictureChunk):
     def _decode_into(self, data: memoryview, out: memoryview) -> None:
         height, width, channels, *_ = jpeg_header(data)
         self._check_header(width, height, channels, len(out))
+        simplejpeg = _library("simplejpeg")
         try:
             if channels == 1:
                 picture = simplejpeg.decode_jpeg(data, "GRAY", fastdct=False, buffer=out)
@@ -142,10 +168,6 @@ class PngChunk(PictureChunk):
             return None
         return _png.codec_table(self.shape, self.itemsize, zlib)
 
-    def _check_data(self, data: Any) -> None:
-        if (found := memoryview(data).nbytes) != math.prod(self.shape) * self.itemsize:
-            raise ValueError(f"{found} bytes are no chunk of shape {self.shape}")
-
     def _encode(self, data: memoryview) -> bytes:
         picture = self._picture(data).astype(self._dtype.newbyteorder("="), copy=False)
         if self.shape[3] == 1:
@@ -153,7 +175,7 @@ class PngChunk(PictureChunk):
         # Noise becomes longer: by a byte for each line, what the pieces are wrapped in, and the headers. The library
         # does not count the lines.
         room = picture.nbytes + picture.shape[0] + picture.nbytes // 64 + 4096
-        return bytes(imagecodecs.png_encode(picture, level=self.level, out=bytearray(room)))
+        return bytes(_library("imagecodecs").png_encode(picture, level=self.level, out=bytearray(room)))
 
     def _decode(self, data: memoryview, max_size: int) -> bytes:
         height, width, channels, depth, palette, _ = png_header(data)
@@ -166,8 +188,17 @@ class PngChunk(PictureChunk):
         picture = np.empty(
             (height, width) if channels == 1 else (height, width, channels), self._dtype.newbyteorder("=")
         )
+        imagecodecs = _library("imagecodecs")
         decoded(lambda: imagecodecs.png_decode(bytes(data), out=picture))
         return self._raw(picture)
+
+
+def _library(name: str) -> Any:
+    """What pictures go through without native code."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise CodecNotFoundError(f"chunks as pictures need {name}: pip install zvcore[images]") from error
 
 
 def _zlib(level: int) -> Any:
@@ -215,7 +246,10 @@ class Jpeg(ChunkEncoding):
             raise wrong_data(self.name, "number of channels", "1 or 3", channels)
 
     def codecs(self, shape: tuple[int, int, int, int], dtype: np.dtype[Any]) -> Sequence[Codec]:
-        return (JpegChunk(shape=shape, itemsize=1, quality=self.quality),)
+        codec = JpegChunk(shape=shape, itemsize=1, quality=self.quality)
+        if not codec.native:
+            _library("simplejpeg")
+        return (codec,)
 
 
 class Png(ChunkEncoding):
@@ -243,4 +277,7 @@ class Png(ChunkEncoding):
             raise wrong_data(self.name, "number of channels", "1 to 4", channels)
 
     def codecs(self, shape: tuple[int, int, int, int], dtype: np.dtype[Any]) -> Sequence[Codec]:
-        return (PngChunk(shape=shape, level=6 if self.level < 0 else self.level, itemsize=dtype.itemsize),)
+        codec = PngChunk(shape=shape, level=6 if self.level < 0 else self.level, itemsize=dtype.itemsize)
+        if not codec.native:
+            _library("imagecodecs")
+        return (codec,)

@@ -26,8 +26,6 @@ __all__ = ["GROUP", "ChunkEncoding", "available_encodings", "get_encoding", "reg
 GROUP = "zvcore.chunk_encodings"
 # What to install for encodings that volumes are known to have.
 KNOWN = {
-    "jpeg": "pip install zvcore[images]",
-    "png": "pip install zvcore[images]",
     "jxl": "pip install zvcore[images]",
     "compresso": "pip install zvcore[compresso]",
     "crackle": "pip install zvcore[crackle]",
