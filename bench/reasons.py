@@ -19,28 +19,13 @@ REASONS = (
         "`zvcore, none`",
     ),
     (
-        "patterns", r"write all but the edges of tiny chunks, .*",
-        "on ext4 without a journal, as here, every file that was removed lately makes the next one dearer, for whoever "
-        "is at it; with a journal zvcore is 1.2 to 1.5 times as fast",
-    ),
-    (
         "patterns", r"read (a plane across [xy]|a line along z|every 4th item), zstd",
         "all of each chunk has to be decoded, and of these bytes, literals of few bits, zvcore's decoder takes as long "
         "as libzstd's own on Intel's processors",
     ),
     (
-        "formats", r"(read|write) .*, volume jpeg",
-        "JPEG is simplejpeg's, which needs Python's lock before and after each chunk; pictures of 512 voxels take less "
-        "than that",
-    ),
-    (
         "formats", r"write all but the edges of tiny chunks, n5 .*",
         "z5py overwrites files where they lie, without locks: who reads meanwhile, or dies, has half a block",
-    ),
-    (
-        "formats", r"write all but the edges of tiny chunks, .*",
-        "on ext4 without a journal, as here, every file that was removed lately makes the next one dearer, for whoever "
-        "is at it; with a journal zvcore is 1.1 to 1.3 times as fast",
     ),
     (
         "formats", r"read (a plane across the fastest axis|every 4th item), zarr2 zstd",

@@ -4,7 +4,8 @@
     python -m bench.test_formats [word]                  ratios, the competitors taking turns
 
 Electron microscopy of 8 or 16 bits, and labels; each competitor changes a copy of its own. Besides tensorstore there is
-z5py for N5, zarr-python for Zarr v2 and CloudVolume for volumes, which all read the same files.
+z5py for N5, zarr-python for Zarr v2 and CloudVolume for volumes, which all read the same files. What is written lies on
+an ext4 with a journal (`journaled`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from bench.scale import pick
-from bench.scratch import scratch
+from bench.scratch import journaled, scratch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -145,7 +146,7 @@ def writing(kind: str, edge: int, side: int, key: tuple[Any, ...]) -> Calls:
     format, data, _ = KINDS[kind]
     paths = {}
     for name in ("zvcore", "tensorstore", OTHERS[format]):
-        copy = scratch() / f"{kind} of {name}"
+        copy = journaled() / f"{kind} of {name}"
         shutil.rmtree(copy, ignore_errors=True)
         # With the folder that it lies in, where z5py looks.
         shutil.copytree(stored(kind, side, edge, True).parent, copy)

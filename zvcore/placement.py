@@ -12,6 +12,7 @@ from zvcore.engine.sources import ABSENT
 from zvcore.engine.steady import CHANGED
 from zvcore.stores.again import again, changed
 from zvcore.stores.indexes import index_cache
+from zvcore.stores.request_threads import side_by_side
 from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Placement(ABC):
         groups: Sequence[Group],
         positions: npt.NDArray[np.int64],
         chunks: Sequence[Buffers],
+        threads: int,
     ) -> list[bool]:
         """`replace` for each of these groups, whose rows are those of `positions`: whether nobody was quicker."""
 
@@ -92,7 +94,14 @@ class Placement(ABC):
                 return False
             return True
 
+        at_once = min(threads, self.replaced_at_once(groups, chunks))
+        if at_once > 1:
+            return side_by_side(replace, range(len(groups)), at_once)
         return self.store.each(replace, range(len(groups)))
+
+    def replaced_at_once(self, groups: Sequence[Group], chunks: Sequence[Buffers]) -> int:
+        """How many of these objects may be replaced at once by as many threads; 1: as the store has it."""
+        return 1
 
     @abstractmethod
     def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
@@ -138,6 +147,7 @@ class OneChunkPerObject(Placement):
         groups: Sequence[Group],
         positions: npt.NDArray[np.int64],
         chunks: Sequence[Buffers],
+        threads: int,
     ) -> list[bool]:
         done = [True] * len(groups)
         stored = [(number, data) for number, one in enumerate(chunks) if (data := one[0]) is not None]
@@ -146,7 +156,7 @@ class OneChunkPerObject(Placement):
         for number, was in zip(places, self.store.put_each(given), strict=True):
             done[number] = was
         empty = [number for number, one in enumerate(chunks) if one[0] is None]
-        others = super().replace_all(edits, [groups[i] for i in empty], positions, [chunks[i] for i in empty])
+        others = super().replace_all(edits, [groups[i] for i in empty], positions, [chunks[i] for i in empty], threads)
         for number, was in zip(empty, others, strict=True):
             done[number] = was
         return done

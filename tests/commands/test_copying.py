@@ -45,6 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
 
 
 def content(path: Path) -> dict[str, bytes]:
+    settle()
     return {str(one.relative_to(path)): one.read_bytes() for one in path.rglob("*") if one.is_file()}
 
 

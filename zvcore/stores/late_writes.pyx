@@ -2,7 +2,9 @@
 
 A new file is exchanged with the old one, which then lies beside it as `.NAME~TIME~SIZE.zvtmp`: TIME (in nanoseconds)
 and SIZE, both hexadecimal, are the new file's. A thread syncs the new file and removes the old one. If power fails
-before that, the file system may have cut the new one short; `kept_versions.py` then puts the old one back.
+before that, the file system may have cut the new one short; `kept_versions.py` then puts the old one back. The thread
+begins a moment later, or as soon as much waits: who writes a few files has both processors, and what is replaced again at
+once is synced once.
 Where there is no disk, or no exchange, files are renamed.
 
 What waits is in lists, one for each writing thread (or several, if there are many), to which a file is added without a
@@ -18,7 +20,7 @@ from libc.stdio cimport snprintf
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, strlen, strrchr
 from posix.fcntl cimport O_RDONLY
-from posix.unistd cimport close, fsync, unlink
+from posix.unistd cimport close, fsync, unlink, usleep
 
 from zvcore.stores.files cimport absent, last_error
 from zvcore.system.atomics cimport (
@@ -48,6 +50,8 @@ cdef enum:
     MOST_FILES = 4096               # each costs a sync of its own
     AT_ONCE = 64 << 20              # so much is brought to the disk before who waits for room looks again
     TAKEN_AT_ONCE = 256 << 10       # of the room
+    LEFT_FOR = 50                   # milliseconds after the first file, unless many come
+    SEEN_EVERY = 5                  # milliseconds
     LISTS = 64
 
 
@@ -334,7 +338,16 @@ cdef void *work(void *unused) noexcept nogil:
             pthread_cond_wait(&something, &waking)
         zv_store(&asleep, 0)
         pthread_mutex_unlock(&waking)
+        leave_in_peace()
         settle_all()
+
+
+cdef void leave_in_peace() noexcept nogil:
+    """Let whoever writes a few files do so while no disk works for them, and replace them again before one does."""
+    cdef int passed = 0
+    while passed < LEFT_FOR and zv_load64(&taken_room) < most_bytes // 2:
+        usleep(SEEN_EVERY * 1000)
+        passed += SEEN_EVERY
 
 
 # --- for Python

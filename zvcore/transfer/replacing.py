@@ -10,6 +10,7 @@ import numpy as np
 from zvcore.engine.steady import CHANGED
 from zvcore.placement import UNKNOWN, Group
 from zvcore.stores.again import again, changed
+from zvcore.system.threads import default_thread_count
 from zvcore.transfer.batches import BATCH_BYTES, BATCH_OBJECTS, PACK_BYTES
 from zvcore.transfer.packing import Packing, abandoning
 
@@ -164,7 +165,8 @@ def _replace_batch(
         ends = np.cumsum([len(group.rows) for group in batch]).tolist()
         parts = [encoded.select(range(end - len(group.rows), end)) for end, group in zip(ends, batch, strict=True)]
 
-        done = layout.placement.replace_all(edits, batch, positions, parts)
+        threads = assignment.work.threads or default_thread_count()
+        done = layout.placement.replace_all(edits, batch, positions, parts, threads)
         failed = [group for group, stored in zip(batch, done, strict=True) if not stored]
         for chunks, stored in zip(parts, done, strict=True):
             if stored:

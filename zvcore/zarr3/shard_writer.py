@@ -31,6 +31,9 @@ __all__ = ["ShardWriter", "ZarrShards"]
 Positions = npt.NDArray[np.int64]
 Uints = npt.NDArray[np.uint64]
 
+# From how many bytes on shards that are rewritten are worth a thread each, and how many bytes of them are in memory.
+_LARGE_SHARD = 256 << 10
+_REWRITTEN_AT_ONCE = 256 << 20
 _NONE = np.uint64(ABSENT)
 # How many chunks, of several shards, are planned at once.
 _TOGETHER = 1 << 14
@@ -56,6 +59,14 @@ class ZarrShards(Packed, Streamed):
 
     def replace(self, edit: Edit, group: Group, positions: Positions, chunks: Buffers) -> None:
         ShardWriter(self.layout, group.key).update(edit, positions, chunks, group.found)
+
+    def replaced_at_once(self, groups: Sequence[Group], chunks: Sequence[Buffers]) -> int:
+        # Others are changed where they lie, which only the thread that has their locks may do.
+        if self.store.local_root is None or self.layout.write_mode != "rewrite":
+            return 1
+        sizes = [getattr(group.found, "size", 0) + new.nbytes for group, new in zip(groups, chunks, strict=True)]
+        largest = max(sizes, default=0)
+        return _REWRITTEN_AT_ONCE // largest if largest >= _LARGE_SHARD else 1
 
     def pack_orders(self, groups: Sequence[Group], positions: Positions) -> list[npt.NDArray[np.intp] | None]:
         layout = self.layout
