@@ -99,6 +99,9 @@ NEEDS = {
     "zvcore.precomputed._jpeg_chunks": ["libjpeg"],
 }
 
+# Libraries that modules do without, by code of their own; with them `ZV_HAVE_<LIBRARY>` is defined.
+HELPED_BY = {"zvcore.kernels.crc32": ["libdeflate"]}
+
 
 def general_flags() -> Flags:
     """Flags for every extension. Never anything that depends on the build host's CPU."""
@@ -168,7 +171,8 @@ def build_facts() -> list[tuple[str, str]]:
 
 def extension(name: str, sources: list[str], libraries: list[str]) -> Extension:
     compiler_flags, linker_flags = general_flags()
-    for library in libraries:
+    helping = [library for library in HELPED_BY.get(name, []) if find_library(library) is not None]
+    for library in [*libraries, *helping]:
         found = find_library(library)
         assert found is not None
         compiler_flags += found[0]
@@ -182,6 +186,7 @@ def extension(name: str, sources: list[str], libraries: list[str]) -> Extension:
         define_macros=[
             ("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"),
             *(build_facts() if name == "zvcore._build" else []),
+            *((f"ZV_HAVE_{library.upper()}", "1") for library in helping),
         ],
         extra_compile_args=compiler_flags,
         extra_link_args=linker_flags,

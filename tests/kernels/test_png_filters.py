@@ -1,4 +1,4 @@
-"""The filters of PNG's lines, and the checksum of its pieces."""
+"""The filters of PNG's lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zvcore.kernels.png_filters import checksum, choose_filters, undo_filters
+from zvcore.kernels.png_filters import choose_filters, undo_filters
 
 DISTANCES = (1, 2, 3, 4, 6, 8, 5)
 
@@ -87,9 +87,3 @@ def test_lines_of_nothing_are_refused(call: Any) -> None:
         call(np.zeros((2, 1 if call is undo_filters else 0), np.uint8), 1)
     with pytest.raises(ValueError):
         call(np.zeros((2, 4), np.uint8), 0)
-
-
-@given(st.binary(max_size=70))
-def test_the_checksum_is_that_of_zlib(data: bytes) -> None:
-    assert checksum(data) == zlib.crc32(data)
-    assert checksum(data * 9) == zlib.crc32(data * 9)

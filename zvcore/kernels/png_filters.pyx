@@ -1,6 +1,6 @@
-"""The filters that PNG puts before its compression, and the checksum of its pieces."""
+"""The filters that PNG puts before its compression."""
 
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t
 
 import numpy as np
 
@@ -8,13 +8,6 @@ cdef extern from "zv_png_filters.h" nogil:
     int zv_undo_filter(int filter, const uint8_t *line, const uint8_t *above, uint8_t *to, size_t n, size_t distance)
     void zv_choose_filter(const uint8_t *line, const uint8_t *above, uint8_t *to, uint8_t *spare, size_t n,
                           size_t distance)
-
-cdef extern from "zv_crc32.h" nogil:
-    void zv_crc32_begin()
-    uint32_t zv_crc32(const uint8_t *data, size_t n)
-
-
-zv_crc32_begin()
 
 
 cdef int undo_filter(int filter, const uint8_t *line, const uint8_t *above, uint8_t *to, size_t n,
@@ -25,15 +18,6 @@ cdef int undo_filter(int filter, const uint8_t *line, const uint8_t *above, uint
 cdef void choose_filter(const uint8_t *line, const uint8_t *above, uint8_t *to, uint8_t *spare, size_t n,
                         size_t distance) noexcept nogil:
     zv_choose_filter(line, above, to, spare, n, distance)
-
-
-cdef uint32_t crc32(const uint8_t *data, size_t n) noexcept nogil:
-    return zv_crc32(data, n)
-
-
-def checksum(const uint8_t[::1] data not None):
-    """The CRC-32 of these bytes."""
-    return zv_crc32(&data[0] if data.shape[0] else NULL, data.shape[0])
 
 
 def undo_filters(const uint8_t[:, ::1] lines not None, Py_ssize_t distance):

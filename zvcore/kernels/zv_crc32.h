@@ -1,9 +1,19 @@
-/* CRC-32 as in gzip and PNG, eight bytes at a time. */
+/* CRC-32 as in gzip, PNG and zip archives: libdeflate's, else eight bytes at a time. */
 #ifndef ZV_CRC32_H
 #define ZV_CRC32_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#ifdef ZV_HAVE_LIBDEFLATE
+
+#include <libdeflate.h>
+
+static void zv_crc32_begin(void) {}
+
+static uint32_t zv_crc32(uint32_t value, const uint8_t *data, size_t n) { return libdeflate_crc32(value, data, n); }
+
+#else
 
 static uint32_t zv_crc32_tables[8][256];
 
@@ -21,8 +31,8 @@ static void zv_crc32_begin(void) {
         }
 }
 
-static uint32_t zv_crc32(const uint8_t *data, size_t n) {
-    uint32_t crc = 0xFFFFFFFFu;
+static uint32_t zv_crc32(uint32_t value, const uint8_t *data, size_t n) {
+    uint32_t crc = ~value;
     for (; n >= 8; n -= 8, data += 8) {
         crc ^= (uint32_t)data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 | (uint32_t)data[3] << 24;
         crc = zv_crc32_tables[7][crc & 255] ^ zv_crc32_tables[6][crc >> 8 & 255] ^ zv_crc32_tables[5][crc >> 16 & 255] ^
@@ -32,5 +42,7 @@ static uint32_t zv_crc32(const uint8_t *data, size_t n) {
     while (n--) crc = crc >> 8 ^ zv_crc32_tables[0][(crc ^ *data++) & 255];
     return ~crc;
 }
+
+#endif
 
 #endif

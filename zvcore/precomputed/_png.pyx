@@ -15,7 +15,8 @@ from zvcore.codecs.abi cimport (
     ZV_CHECKSUM, ZV_CODEC_CAPSULE, ZV_CORRUPT, ZV_NOMEM, ZV_OK, ZV_PARAM, ZV_SPACE, zv_codec, zv_error,
 )
 from zvcore.codecs.capsule cimport fail, new_table
-from zvcore.kernels.png_filters cimport choose_filter, crc32, undo_filter
+from zvcore.kernels.crc32 cimport crc32_of
+from zvcore.kernels.png_filters cimport choose_filter, undo_filter
 
 
 cdef enum:
@@ -126,7 +127,7 @@ cdef int32_t wrong_sum(const uint8_t *piece, zv_error *err) noexcept nogil:
 
 
 cdef inline bint is_sound(const uint8_t *piece, uint64_t length) noexcept nogil:
-    return crc32(piece + 4, 4 + length) == number_at(piece + 8 + length)
+    return crc32_of(piece + 4, 4 + length) == number_at(piece + 8 + length)
 
 
 cdef int32_t open_header(const uint8_t *src, uint64_t n, Picture *picture, zv_error *err) noexcept nogil:
@@ -397,7 +398,7 @@ cdef int32_t filter_lines(const Config *config, Worker *own, const uint8_t *src)
 cdef uint8_t *end_piece(uint8_t *piece, uint64_t length) noexcept nogil:
     """Where the next one begins, once the kind and the content of this one are there."""
     put_number(piece, <uint32_t> length)
-    put_number(piece + 8 + length, crc32(piece + 4, 4 + length))
+    put_number(piece + 8 + length, crc32_of(piece + 4, 4 + length))
     return piece + AROUND + length
 
 

@@ -14,6 +14,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
+from zvcore.kernels.crc32 import crc32
 from zvcore.stores.durability import single_object_code
 from zvcore.stores.file_writes import finish
 from zvcore.stores.folders import sync
@@ -219,7 +220,7 @@ def _place_of_document(key: str) -> tuple[bool, int, str]:
 def _stored(parts: Sequence[Buffer]) -> Entry:
     crc = size = 0
     for part in parts:
-        crc = zlib.crc32(part, crc)
+        crc = crc32(part, crc)
         size += memoryview(part).nbytes
     return Entry(0, size, size, crc, STORED)
 
@@ -268,7 +269,7 @@ def check(parts: Iterable[Buffer], entry: Entry, where: str) -> None:
     """The checksum of an entry, all of which the parts are together."""
     found = 0
     for part in parts:
-        found = zlib.crc32(part, found)
+        found = crc32(part, found)
     if found != entry.crc:
         raise CorruptDataError(
             "an entry of the archive has another checksum than its directory says", key=where, codec="crc32",
