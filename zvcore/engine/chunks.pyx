@@ -118,7 +118,7 @@ cdef class Chunks:
 
     cdef tuple whereabouts(self, Py_ssize_t chunk):
         origin = self.sources
-        if origin is not None and origin.blobs is not None:
+        if origin is not None and (origin.blobs is not None or origin.origin is not None):
             origin = origin.origin
         if origin is None:
             return (None if self.known_as is None else self.prepared.name(self.known_as[chunk])), None, None

@@ -11,6 +11,7 @@ cdef enum FailureKind:
     RANGE_FAILURE           # a byte range that the object does not have: `found` is the object's size
     FRAME_FAILURE           # a chunk's own header: `message`, `offset`
     SYSTEM_FAILURE          # `status` is errno
+    CHECKSUM_FAILURE        # stored bytes have the checksum `found` where `expected` was said
     STALE_FAILURE           # the object is not the one whose index was read
     TOO_LARGE_FAILURE       # a stored object is larger than its chunk could make it
     MEMORY_FAILURE          # `expected` bytes are not there, if it is known how many

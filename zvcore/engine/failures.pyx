@@ -30,6 +30,9 @@ cdef object failure_error(const Failure *failure, tuple chains):
         return CorruptDataError("the byte range reaches beyond the end of the object", offset=failure.offset,
                                 length=failure.length, expected=f"at least {failure.offset + failure.length} bytes",
                                 found=f"{failure.found}")
+    if kind == CHECKSUM_FAILURE:
+        return CorruptDataError("the stored bytes have another checksum than is said of them", codec="crc32",
+                                expected=f"{failure.expected:08x}", found=f"{failure.found:08x}")
     if kind == FRAME_FAILURE:
         if failure.expected:
             return CorruptDataError(text, offset=failure.offset, expected=f"at most {failure.expected} bytes",

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from zvcore import codecs
 from zvcore.codecs.chain import CodecChain
+from zvcore.engine.buffers import Keys
 from zvcore.engine.chunks import Chunks, StaleSourcesError
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.read import fetch_chunks
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from zvcore.errors import ZvcoreError
     from zvcore.stores import Store
 
-__all__ = ["StaleSourcesError", "at_hand", "ceiling", "encode_many", "fetch", "fetch_sound", "reachable"]
+__all__ = ["StaleSourcesError", "at_hand", "ceiling", "encode_many", "fetch", "fetch_sound", "in_file", "reachable"]
 
 # The engine believes stored bytes that are several times as many, and counts these in 64 bits.
 _LARGEST = 1 << 60
@@ -82,8 +83,14 @@ def _chunks(store: Store, sources: Sources, chains: Sequence[CodecChain] | Codec
     """These rows as the engine takes them."""
     if isinstance(chains, CodecChain):
         chains = (chains,)
-    sources = reachable(store, sources, sources.count if count is None else count)
-    return Chunks(Prepared(None, chains or (CodecChain(),), store.local_root), None, sources)
+    rows = sources.count if count is None else count
+    root = store.local_root
+    within = in_file(store, sources, rows) if root is None else None
+    if within is not None:
+        root, sources = within
+    else:
+        sources = reachable(store, sources, rows)
+    return Chunks(Prepared(None, chains or (CodecChain(),), root), None, sources)
 
 
 def encode_many(items: Sequence[Any], chain: CodecChain, *, threads: int | None = None) -> Buffers:
@@ -94,6 +101,33 @@ def encode_many(items: Sequence[Any], chain: CodecChain, *, threads: int | None 
 def reachable(store: Store, sources: Sources, count: int) -> Sources:
     """The sources as the engine's threads can read them: as they are if they are files, else `at_hand`."""
     return sources if store.local_root is not None else at_hand(store, sources, count)
+
+
+def in_file(store: Store, sources: Sources, count: int) -> tuple[bytes, Sources] | None:
+    """(a folder of this machine, the same rows as ranges of a file in it) where all objects lie in such a file; else
+    None, also where something is wrong, for others to say what.
+    """
+    if sources.blobs is not None:
+        return None
+    within = store.in_file(list(sources.keys), sources.stamps)
+    if within is None:
+        return None
+    # Of each object; what is not there has no length.
+    begin, size, crc32 = np.array([one or (0, ABSENT, ABSENT) for one in within.objects], np.uint64).reshape(-1, 3).T
+    if sources.key is not None:
+        begin, size, crc32 = begin[sources.key], size[sources.key], crc32[sources.key]
+    checksums: npt.NDArray[np.uint64] | None = crc32
+    if sources.offset is not None and sources.length is not None:
+        length, checksums = sources.length, None
+        room = np.where(size == ABSENT, np.uint64(0), size)
+        stored = length != ABSENT
+        if np.any(stored & ((length > room) | (sources.offset > room - np.minimum(length, room)))):
+            return None
+        begin, size = begin + sources.offset, length
+    return within.folder, Sources(
+        keys=Keys.of([within.file]), key=np.zeros(count, np.int32), offset=begin, length=size, chain=sources.chain,
+        crc32=checksums, stamps=[within.stamp], origin=sources,
+    )  # fmt: skip
 
 
 def at_hand(store: Store, sources: Sources, count: int) -> Sources:

@@ -64,8 +64,13 @@ cdef class FileRanges(Stored):
     cdef int *fds                       # per object; -1: not open
     cdef int64_t *left                  # per object: runs that are still to be done
     cdef file_stamp *stamps             # per object, inode 0 where it is not known; or NULL
+    cdef const uint64_t *crc32          # per chunk, ZV_SIZE_UNKNOWN where none is known; or NULL
+    cdef object _crc32
 
     cdef int take_stamps(self, stamps) except -1
+    cdef int take_checksums(self, checksums) except -1
+    # 0 if the bytes of a chunk have the checksum that is said of them, or none is.
+    cdef int check(self, Slot *slot, int64_t chunk, const uint8_t *data) noexcept nogil
     cdef int plan_runs(self, Py_ssize_t most) except -1
     cdef int open_once(self, Slot *slot, int64_t chunk, int64_t which) noexcept nogil
     cdef int load_span(self, Slot *slot, int64_t chunk, uint64_t offset, uint8_t *into, Bytes *found) noexcept nogil

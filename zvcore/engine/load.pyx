@@ -17,9 +17,10 @@ from posix.unistd cimport close
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.engine.failures cimport (
-    MEMORY_FAILURE, RANGE_FAILURE, STALE_FAILURE, TOO_LARGE_FAILURE,
+    CHECKSUM_FAILURE, MEMORY_FAILURE, RANGE_FAILURE, STALE_FAILURE, TOO_LARGE_FAILURE,
 )
 from zvcore.engine.slots cimport fail, fail_system, reserve_stored
+from zvcore.kernels.crc32 cimport crc32_of
 from zvcore.stores.files cimport open_object, read_at
 from zvcore.system.atomics cimport zv_compare_and_set, zv_fetch_add, zv_load
 from zvcore.system.files cimport file_stamp, zv_size_of
@@ -239,6 +240,8 @@ cdef class FileRanges(Stored):
             self.fds[i] = -1
         if sources.stamps is not None:
             self.take_stamps(sources.stamps)
+        if sources.crc32 is not None and count:
+            self.take_checksums(sources.crc32)
         if count > 1:
             self.left = <int64_t *> calloc(self.object_count, sizeof(int64_t))
             if self.left == NULL:
@@ -272,6 +275,27 @@ cdef class FileRanges(Stored):
                     raise ValueError("not a stamp of a local store")
                 memcpy(&self.stamps[i], <const char *> (<bytes> stamp), sizeof(file_stamp))
         return 0
+
+    cdef int take_checksums(self, checksums) except -1:
+        cdef const uint64_t[::1] view
+        column = np.ascontiguousarray(checksums, np.uint64)
+        if len(column) != self.count:
+            raise ValueError("the column of checksums does not fit the chunks")
+        self._crc32 = view = column
+        self.crc32 = &view[0]
+        return 0
+
+    cdef int check(self, Slot *slot, int64_t chunk, const uint8_t *data) noexcept nogil:
+        cdef uint64_t found
+        if self.crc32 == NULL or self.crc32[chunk] == ZV_SIZE_UNKNOWN:
+            return 0
+        found = crc32_of(data, self.length[chunk])
+        if found == self.crc32[chunk]:
+            return 0
+        fail(slot, CHECKSUM_FAILURE, chunk)
+        slot.failure.expected = self.crc32[chunk]
+        slot.failure.found = found
+        return -1
 
     cdef int plan_runs(self, Py_ssize_t most) except -1:
         """Put the chunks in the order in which they are stored, and together those that are read at once."""
@@ -381,7 +405,9 @@ cdef class FileRanges(Stored):
         if self.length[chunk] == ZV_SIZE_UNKNOWN:
             return 0
         found.size = self.length[chunk]
-        return self.load_span(slot, chunk, self.offset[chunk], into if found.size == room else NULL, found)
+        if self.load_span(slot, chunk, self.offset[chunk], into if found.size == room else NULL, found) != 0:
+            return -1
+        return self.check(slot, chunk, found.data)
 
     cdef int load_part(self, Slot *slot, int64_t chunk, uint64_t most, uint64_t size, const Span *part,
                        Bytes *found) noexcept nogil:
@@ -402,14 +428,20 @@ cdef class FileRanges(Stored):
         return 0
 
     cdef int load_run(self, Slot *slot, int64_t run, Bytes *found, uint64_t *base) noexcept nogil:
-        cdef int64_t first = self.order[self.runs[run]]
+        cdef int64_t first = self.order[self.runs[run]], chunk
         cdef int64_t i
         cdef uint64_t end = 0
         for i in range(self.runs[run], self.runs[run + 1]):
             end = max(end, self.offset[self.order[i]] + self.length[self.order[i]])
         base[0] = self.offset[first]
         found.size = end - base[0]
-        return self.load_span(slot, first, base[0], NULL, found)
+        if self.load_span(slot, first, base[0], NULL, found) != 0:
+            return -1
+        for i in range(self.runs[run], self.runs[run + 1]):
+            chunk = self.order[i]
+            if self.check(slot, chunk, found.data + (self.offset[chunk] - base[0])) != 0:
+                return -1
+        return 0
 
 
 cdef int fail_range(Slot *slot, int64_t chunk, uint64_t offset, uint64_t length, uint64_t have) noexcept nogil:

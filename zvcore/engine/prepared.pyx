@@ -54,6 +54,10 @@ cdef class Prepared:
         """The same array whose chunks lie, or are looked at, in another way."""
         return Prepared(form, self.chains, self.root, self.durability, self.name_of)
 
+    def with_root(self, bytes root not None):
+        """The same array whose chunks are looked for in files of this folder."""
+        return Prepared(self.form, self.chains, root, self.durability, self.name_of)
+
     def name(self, position):
         """The name of the object that holds the chunk at a grid position; None if it is not known."""
         return None if self.name_of is None else self.name_of(tuple([int(i) for i in position]))

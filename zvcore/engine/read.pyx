@@ -17,7 +17,7 @@ from zvcore.engine.decoding cimport (
     read_joined, stored_limit,
 )
 from zvcore.engine.failures cimport (
-    CODEC_FAILURE, FRAME_FAILURE, MEMORY_FAILURE, RANGE_FAILURE, TOO_LARGE_FAILURE, Failure,
+    CHECKSUM_FAILURE, CODEC_FAILURE, FRAME_FAILURE, MEMORY_FAILURE, RANGE_FAILURE, TOO_LARGE_FAILURE, Failure,
 )
 from zvcore.engine.load cimport Stored, stored_of
 from zvcore.engine.moving cimport MOST_JOINED, Items, Place, Span, joinable, joined_axis, joins
@@ -157,7 +157,7 @@ cdef class Faults:
             # What was raised may be anything, and too little memory is no fault of the chunk.
             if failure.codec.status == RAISED or failure.codec.status == ZV_NOMEM:
                 return False
-        elif failure.kind not in (RANGE_FAILURE, FRAME_FAILURE, TOO_LARGE_FAILURE):
+        elif failure.kind not in (RANGE_FAILURE, CHECKSUM_FAILURE, FRAME_FAILURE, TOO_LARGE_FAILURE):
             return False
         kept = <Failure *> malloc(sizeof(Failure))
         if kept == NULL:
@@ -238,7 +238,7 @@ cdef class Reading(Task):
         cdef int64_t count, k, told = i
         cdef int status
         if self.stored.load_run(slot, run, &together, &base) != 0:
-            if self.faults is not None and slot.failure.kind == RANGE_FAILURE:
+            if self.faults is not None and slot.failure.kind in (RANGE_FAILURE, CHECKSUM_FAILURE):
                 return self.read_each(slot, run)
             return -1
         while i < end:

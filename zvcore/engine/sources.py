@@ -30,6 +30,8 @@ class Sources:
               object that does not exist is an absent chunk
     blobs     bytes that are in memory already, instead of objects: `key` then indexes this list
     chain     uint8[n], which of the layout's codec chains; None: the first
+    crc32     uint64[n], the CRC-32 of each range, ABSENT where none is known; None: of none. What is read as a whole is
+              held against it
     stamps    what the store's `stamp` gave for each of `keys` when its index was read, or None; when the object is
               another one by now, `locate` is asked again
     """
@@ -40,10 +42,11 @@ class Sources:
     length: npt.NDArray[np.uint64] | None = None
     blobs: Sequence[memoryview | None] | None = None
     chain: npt.NDArray[np.uint8] | None = None
+    crc32: npt.NDArray[np.uint64] | None = None
     stamps: Sequence[Hashable | None] | None = None
     # What the layout knows of each of `keys`, for the code that replaces these objects next: a shard's index.
     found: Sequence[Any] | None = None
-    # For errors: where `blobs` were fetched from.
+    # For errors: where `blobs` were fetched from, or what the ranges of files are.
     origin: Sources | None = None
 
     @property

@@ -29,7 +29,18 @@ if TYPE_CHECKING:
     from zvcore.stores.others import Other
     from zvcore.stores.partial_writes import Unfinished
 
-__all__ = ["Facts", "Refused", "Snapshot", "Stamp", "Store", "UnlistedError", "not_passing_over", "prefix_path"]
+__all__ = [
+    "Facts",
+    "Inside",
+    "Refused",
+    "Snapshot",
+    "Stamp",
+    "Store",
+    "UnlistedError",
+    "Within",
+    "not_passing_over",
+    "prefix_path",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -62,6 +73,23 @@ class Facts(NamedTuple):
 
     size: int
     md5: str | None
+
+
+class Inside(NamedTuple):
+    """Where an object lies in a file, and the CRC-32 of its bytes."""
+
+    begin: int
+    size: int
+    crc32: int
+
+
+class Within(NamedTuple):
+    """A file of this machine, in `folder`, and where objects lie in it, None for those that are not there."""
+
+    folder: bytes
+    file: str
+    stamp: Stamp
+    objects: Sequence[Inside | None]
 
 
 class Store(ABC):
@@ -164,6 +192,12 @@ class Store(ABC):
     def snapshots(self, keys: Sequence[str]) -> builtins.list[Snapshot | None]:
         """`snapshot` of each object, whatever version is there."""
         return self.each(self.snapshot, keys)
+
+    def in_file(self, keys: Sequence[str], stamps: Sequence[Stamp | None] | None) -> Within | None:
+        """Where these objects lie, if that is in one file of this machine, and they are what they were by their stamps,
+        as far as those are given; None: they have to be asked for.
+        """
+        return None
 
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
         """What `function` gives for each item. Where that means waiting for a network, several calls run at once."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zvcore.errors import ConflictError, StoreError, UnsupportedError
 from zvcore.stores.again import again
+from zvcore.stores.base import Inside, Within
 from zvcore.stores.zip_directory import LONGEST_END, STORED, Entry, read_directory
 from zvcore.stores.zip_reading import Beginnings
 from zvcore.stores.zip_writing import Writing, bytes_of, check, unpacked
@@ -267,6 +268,28 @@ class Archive:
 
     def _piece(self, key: str, at: int) -> list[memoryview]:
         return self.read([Request(key, lambda size: [(min(at, size), max(0, min(_PIECE, size - at)))])])[0] or []
+
+    def in_file(self, keys: Sequence[str], stamps: Sequence[Stamp | None] | None) -> Within | None:
+        """See `Store.in_file`: all of these objects must be stored in the file as they are."""
+        folder = self.folder.local_root
+        with self.guard:
+            self.look_if_near()
+            directory, stamp, beginnings = self.entries(), self._stamp, self._beginnings
+            if folder is None or stamp is None or self._writing is not None:
+                return None
+        entries = [directory.get(key) for key in keys]
+        if any(entry is not None and entry.method != STORED for entry in entries):
+            return None
+        if stamps is not None and any(
+            known is not None and known != (stamp, entry) for known, entry in zip(stamps, entries, strict=True)
+        ):
+            return None
+        begins = beginnings.of(keys, entries, partial(self._ranges, stamp=stamp))
+        objects = [
+            None if entry is None else Inside(begin, entry.size, entry.crc)
+            for begin, entry in zip(begins, entries, strict=True)
+        ]
+        return Within(folder, self.name, stamp, objects)
 
     def _new_parts(self, key: str, wanted: Ranges) -> list[memoryview] | None:
         """Of an object that waits to be in the archive; None: it is in there."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from zvcore.errors import CorruptDataError, InvalidKeyError, UnsupportedError
 from zvcore.stores.files import encode_key
+from zvcore.stores.zip_entries import usual_entries
 
 __all__ = [
     "DEFLATED",
@@ -93,8 +94,11 @@ def read_directory(read: Read, size: int, where: str) -> tuple[dict[str, Entry],
         )
     # Archives may stand behind other data, whose offsets then count from their own beginning.
     shift = above - length - offset
-    entries = _entries(read(above - length, length), count, shift, where)
-    return _bounded(entries, above - length, where), comment
+    raw = read(above - length, length)
+    entries = usual_entries(raw, count, shift, above - length, Entry)
+    if entries is None:
+        entries = _bounded(_entries(raw, count, shift, where), above - length, where)
+    return entries, comment
 
 
 def _find_end(tail: bytes, where: str) -> int:

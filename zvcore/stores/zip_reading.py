@@ -56,6 +56,18 @@ class Beginnings:
                 found[number] = [next(late) for _ in found[number]]
         return found
 
+    def of(
+        self, keys: Sequence[str], entries: Sequence[Entry | None], ranges: Callable[[Ranges], list[memoryview]]
+    ) -> list[int]:
+        """Where those of each entry begin, 0 where there is none."""
+        known = self._known
+        new = [(k, e) for k, e in zip(keys, entries, strict=True) if e is not None and k not in known]
+        if new:
+            headers = ranges([(entry.at, size_of_header(key, entry)) for key, entry in new])
+            for (key, entry), header in zip(new, headers, strict=True):
+                self._see(key, entry, bytes(header))
+        return [0 if entry is None else known[key] for key, entry in zip(keys, entries, strict=True)]
+
     def _guess(self, key: str, entry: Entry) -> int:
         """Right before the next entry, unless entries of this archive have something behind them."""
         last = entry.limit - entry.stored

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import changed
-from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_ranges, check_span, prefix_path
+from zvcore.stores.base import Snapshot, Stamp, Store, Within, as_parts, check_ranges, check_span, prefix_path
 from zvcore.stores.files import encode_key
 from zvcore.stores.opening import archive_in, open_beside
 from zvcore.stores.single_file import SingleFileStore
@@ -140,6 +140,11 @@ class ZipStore(Store):
             return within
 
         return self._read([(key, checked(key, ranges), stamp) for key, ranges, stamp in requests])
+
+    def in_file(self, keys: Sequence[str], stamps: Sequence[Stamp | None] | None) -> Within | None:
+        if self._archive.folder.local_root is None:
+            return None
+        return self._archive.in_file([self._full(key) for key in keys], stamps)
 
     def snapshot(
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None

@@ -13,7 +13,7 @@ from zvcore import codecs
 from zvcore.boxes import box_of, slices
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.chunks import Chunks
-from zvcore.engine.fetching import at_hand, fetch
+from zvcore.engine.fetching import at_hand, fetch, in_file
 from zvcore.engine.form import Form
 from zvcore.engine.read import fetch_chunks, read_chunks
 from zvcore.engine.selection import Selection
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "read_blocks", "read_decoded", "read_encoded", "read_positions"]
 
+# A single chunk of no more bytes than these is asked for.
+_SMALL = 1 << 20
 # This many chunks are decoded at a time from a store that may not take much memory.
 _AT_ONCE = 8
 
@@ -121,6 +123,11 @@ def _read_window(
             if layout.store.local_root is not None:
                 _decode(layout, Chunks(layout.prepared, positions, sources, rows), selection, out, steps.of(count))
                 return
+            within = in_file(layout.store, sources, count) if _is_worth_it(layout, count) else None
+            if within is not None:
+                prepared = layout.prepared.with_root(within[0])
+                _decode(layout, Chunks(prepared, positions, within[1], rows), selection, out, steps.of(count))
+                return
             for some, here in arriving(layout.store, sources, count, layout.chunk_nbytes, steps.work):
                 if some is None:
                     chunks = Chunks(layout.prepared, positions, here, rows)
@@ -129,6 +136,11 @@ def _read_window(
                 _decode(layout, chunks, selection, out, steps.of(len(chunks)))
                 # Before the next parts are fetched, their memory is free again.
                 del here, chunks
+
+
+def _is_worth_it(layout: Layout, count: int) -> bool:
+    """Whether to ask where in a file chunks lie, and not just for them."""
+    return layout.value_codec is None and (count > 1 or layout.chunk_nbytes > _SMALL)
 
 
 def read_blocks(layout: Layout, positions: Positions, work: Work) -> list[npt.NDArray[Any] | None]:
