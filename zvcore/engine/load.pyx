@@ -414,7 +414,9 @@ cdef class FileRanges(Stored):
         cdef uint64_t offset = self.offset[chunk], have
         cdef uint8_t *memory = NULL
         cdef int fd = -1
-        if self.length[chunk] == size and offset < <uint64_t> 1 << 62:
+        cdef bint checked = self.crc32 != NULL and self.crc32[chunk] != ZV_SIZE_UNKNOWN
+        # A checksum is one of all that is stored.
+        if not checked and self.length[chunk] == size and offset < <uint64_t> 1 << 62:
             fd = self.open_once(slot, chunk, self.object_of(chunk))
             if fd < 0:
                 return -1
