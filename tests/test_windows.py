@@ -17,6 +17,7 @@ NOT_ALONE = {
     "zv_crc32c_x86.h",
     "zv_files_windows.h",
     "zv_interpreter.h",
+    "zv_jpeg.h",
     "zv_manifest_lists.h",
     "zv_manifest_objects.h",
     "zv_small_deflate.h",
