@@ -3,8 +3,8 @@
 A new file is exchanged with the old one, which then lies beside it as `.NAME~TIME~SIZE.zvtmp`: TIME (in nanoseconds)
 and SIZE, both hexadecimal, are the new file's. A thread syncs the new file and removes the old one. If power fails
 before that, the file system may have cut the new one short; `kept_versions.py` then puts the old one back. The thread
-begins a moment later, or as soon as much waits: who writes a few files has both processors, and what is replaced again at
-once is synced once.
+begins a moment later, or as soon as much waits: who writes a few files has both processors, and what is replaced again
+at once is synced once.
 Where there is no disk, or no exchange, files are renamed.
 
 What waits is in lists, one for each writing thread (or several, if there are many), to which a file is added without a

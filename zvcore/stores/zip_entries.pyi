@@ -1,5 +1,5 @@
 from typing import TypeVar
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
-def usual_entries(raw: bytes, count: int, shift: int, end: int, entry: type[T]) -> dict[str, T] | None: ...
+def usual_entries(raw: bytes, count: int, shift: int, end: int, entry: type[_T]) -> dict[str, _T] | None: ...

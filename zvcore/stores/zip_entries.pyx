@@ -6,7 +6,6 @@ Whatever is unusual or wrong is left to `zip_directory.py`, which says what.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy
 
 import numpy as np
 
