@@ -7,17 +7,15 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-import numpy as np
+from zvcore.stores.files cimport check_key
 
-from zvcore.errors import InvalidKeyError
-from zvcore.stores.files import encode_key
+import numpy as np
 
 
 cdef enum:
     RECORD = 46             # bytes before an entry's name
     HEADER = 30             # bytes before its name in front of its bytes
     MARK = 0x02014B50
-    SHORT = 0xFFFF
     ENCRYPTED = 1
     STORED = 0
     DEFLATED = 8
@@ -111,8 +109,9 @@ cdef class Columns:
             if self.method[kept] == STORED and stored != size or (
                     self.method[kept] == DEFLATED and size > stored * MOST_SHRUNK):
                 return False
+            if check_key(<const char *> record + RECORD, name_size) != 0:
+                return False
             name = PyUnicode_DecodeUTF8(<const char *> record + RECORD, name_size, NULL)
-            encode_key(name)
             self.names.append(name)
             self.at[kept] = <int64_t> offset + shift
             self.stored[kept], self.size[kept], self.crc[kept] = stored, size, four(record + 16)
@@ -145,10 +144,7 @@ def usual_entries(bytes raw not None, Py_ssize_t count, int64_t shift, int64_t e
     if count > PyBytes_GET_SIZE(raw) // RECORD:
         return None
     columns = Columns(count)
-    try:
-        if not columns.read(raw, count, shift):
-            return None
-    except InvalidKeyError:
+    if not columns.read(raw, count, shift):
         return None
     bounds = columns.limits(end)
     if bounds is None:

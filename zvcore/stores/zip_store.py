@@ -118,6 +118,9 @@ class ZipStore(Store):
 
     def _batches(self, keys: builtins.list[str]) -> Iterator[builtins.list[str]]:
         """The keys, of objects that are not too much to be read together."""
+        if len(keys) == 1:
+            yield keys
+            return
         batch: builtins.list[str] = []
         nbytes = 0
         for key, size in zip(keys, self.sizes(keys), strict=True):
