@@ -85,7 +85,8 @@ def _chunks(store: Store, sources: Sources, chains: Sequence[CodecChain] | Codec
         chains = (chains,)
     rows = sources.count if count is None else count
     root = store.local_root
-    within = in_file(store, sources, rows) if root is None else None
+    # Who names no versions expects no StaleSourcesError: the store itself asks once more then.
+    within = in_file(store, sources, rows) if root is None and sources.stamps is not None else None
     if within is not None:
         root, sources = within
     else:
