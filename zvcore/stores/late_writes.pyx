@@ -339,7 +339,8 @@ cdef void *work(void *unused) noexcept nogil:
         zv_store(&asleep, 0)
         pthread_mutex_unlock(&waking)
         leave_in_peace()
-        settle_all()
+        if not thread_rests:        # by now
+            settle_all()
 
 
 cdef void leave_in_peace() noexcept nogil:
