@@ -461,14 +461,14 @@ def test_objects_that_wait_to_be_in_an_archive_are_read_by_ranges(tmp_path: Path
 
 
 def test_what_is_kept_of_unpacked_objects_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zip_archive, "_UNPACKED", 2500)
+    monkeypatch.setattr(zip_archive, "_KEPT", 2500)
     objects = {f"c/{i}": bytes([i]) * 1000 for i in range(6)}
     store = open_store(archive(tmp_path / "a.zip", objects, zipfile.ZIP_DEFLATED))
     kept = store._archive  # type: ignore[attr-defined]
     for _ in range(2):
         for key, data in objects.items():
             assert bytes(store.get(key) or b"") == data
-            assert kept._unpacked_bytes == sum(map(len, kept._unpacked.values())) <= 2500
+            assert kept._whole_bytes == sum(map(len, kept._whole.values())) <= 2500
 
 
 def test_a_child_does_not_write_into_the_archive_of_its_parent(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from zvcore.errors import ZvcoreError
 from zvcore.stores import zip_directory
-from zvcore.stores.zip_directory import Entry, read_directory
-from zvcore.stores.zip_entries import usual_entries
+from zvcore.stores.zip_directory import Entry, directory_bytes, read_directory
+from zvcore.stores.zip_entries import UsualEntries
 
 NAMES = st.one_of(
     st.from_regex(r"[a-z]{1,3}(/[a-z0-9.]{1,4}){0,2}", fullmatch=True),
@@ -48,7 +48,7 @@ def found_in(data: bytes) -> Any:
 def both_ways(data: bytes) -> tuple[Any, Any]:
     usual = found_in(data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(zip_directory, "usual_entries", lambda *_: None)
+        patch.setattr(zip_directory._Usual, "read", lambda *_: False)
         return usual, found_in(data)
 
 
@@ -83,10 +83,57 @@ def test_offsets_of_more_than_32_bits() -> None:
     record[28:30], record[30:32] = (1).to_bytes(2, "little"), (12).to_bytes(2, "little")
     record[42:46] = wide
     raw = bytes(record) + b"a\x01\0\x08\0" + (5 << 32).to_bytes(8, "little")
-    assert usual_entries(raw, 1, 3, 6 << 32, Entry) == {"a": Entry((5 << 32) + 3, 7, 7, 0, 0, 6 << 32)}
-    assert usual_entries(raw, 1, 3, (5 << 32) + 3 + 37, Entry) is not None
-    assert usual_entries(raw, 1, 3, (5 << 32) + 3 + 36, Entry) is None
-    assert usual_entries(raw, 2, 3, 6 << 32, Entry) is None
-    assert usual_entries(raw[:-1], 1, 3, 6 << 32, Entry) is None
-    assert usual_entries(b"", 1 << 40, 0, 0, Entry) is None
-    assert usual_entries(b"", 0, 0, 0, Entry) == {}
+    entries = UsualEntries()
+    assert entries.read(raw, 1, 3, 6 << 32, Entry)
+    assert [*entries] == ["a"] and entries["a"] == Entry((5 << 32) + 3, 7, 7, 0, 0, 6 << 32)
+    assert entries.read(raw, 1, 3, (5 << 32) + 3 + 37, Entry)
+    assert not entries.read(raw, 1, 3, (5 << 32) + 3 + 36, Entry)
+    assert not entries.read(raw, 2, 3, 6 << 32, Entry)
+    assert not entries.read(raw[:-1], 1, 3, 6 << 32, Entry)
+    assert not entries.read(b"", 1 << 40, 0, 0, Entry)
+    assert entries.read(b"", 0, 0, 0, Entry) and not [*entries] and entries.get("a") is None
+
+
+def archive_of(names: list[str]) -> bytes:
+    entries = [(name, Entry(i * 100, 5, 5, i, 0)) for i, name in enumerate(names)]
+    return bytes(100 * len(names)) + directory_bytes(entries, 100 * len(names))
+
+
+def directory_of(names: list[str]) -> tuple[bytes, int]:
+    """The records of an archive's directory, and where they begin."""
+    data, begin = archive_of(names), 100 * len(names)
+    return data[begin : data.index(b"PK\5\6", begin)], begin
+
+
+def test_each_name_finds_its_entry_and_others_none() -> None:
+    names = [f"c/{i}/{j}/{k}" for i in range(20) for j in range(20) for k in range(20)]
+    raw, end = directory_of(names)
+    entries = UsualEntries()
+    assert entries.read(raw, len(names), 0, end, Entry)
+    assert [*entries] == names and len(entries) == 8000
+    for i, name in enumerate(names):
+        assert name in entries and entries[name] is entries.get(name)
+        assert entries[name] == Entry(i * 100, 5, 5, i, 0, (i + 1) * 100)
+    for name in ("c/20/0/0", "c/0/0", "", "c/0/0/0\0", "é", "\ud800", 5, None):
+        assert entries.get(name) is None and name not in entries
+    with pytest.raises(KeyError, match="c/20/0/0"):
+        entries["c/20/0/0"]
+
+
+def place_of(name: str) -> int:
+    """As zip_entries.pyx has it, of a name of 8 bytes."""
+    mixed = 8 * 0x9E3779B97F4A7C15 ^ int.from_bytes(name.encode(), "little")
+    mixed = mixed * 0x9E3779B97F4A7C15 % (1 << 64)
+    return (mixed ^ mixed >> 29) * 0xBF58476D1CE4E5B9 % (1 << 64)
+
+
+def test_names_in_each_others_way_are_left_to_the_careful_reader() -> None:
+    """Names that are made to want one place would take time that grows with the square of their number."""
+    names = [f"{number:08x}" for number in range(20_000)]
+    same = [name for name in names if place_of(name) >> 57 == 5][:64]
+    assert len(same) == 64
+    for some, fine in (names[:64], True), (same, False):
+        raw, end = directory_of(some)
+        assert UsualEntries().read(raw, 64, 0, end, Entry) == fine
+        usual, careful = both_ways(archive_of(some))
+        assert usual == careful and [name for name, _ in usual[0]] == some

@@ -15,10 +15,10 @@ from zvcore.stores.again import again
 from zvcore.stores.base import Inside, Within
 from zvcore.stores.zip_directory import LONGEST_END, STORED, Entry, read_directory
 from zvcore.stores.zip_reading import Beginnings
-from zvcore.stores.zip_writing import Writing, bytes_of, check, unpacked
+from zvcore.stores.zip_writing import Writing, bytes_of, check, is_document, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from typing_extensions import Buffer
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Archive", "Request", "archive_at"]
 
-# How many bytes of entries that had to be unpacked as a whole are kept.
-_UNPACKED = 64 << 20
+# How many bytes of objects that were read as a whole are kept, and of how many a document has at most that is kept.
+_KEPT, _SMALL = 64 << 20, 64 << 10
 # How many bytes are read at once where all that is wanted of them is their checksum.
 _PIECE = 16 << 20
 
@@ -75,11 +75,11 @@ class Archive:
         self._locks: dict[str, threading.RLock] = {}
         self._stamp: Stamp | None = None
         self._loaded = False
-        self._entries: dict[str, Entry] = {}
+        self._entries: Mapping[str, Entry] = {}
         self._sorted: list[str] | None = None
         self._beginnings = Beginnings(self.root)
-        self._unpacked: OrderedDict[str, bytes] = OrderedDict()
-        self._unpacked_bytes = 0
+        self._whole: OrderedDict[str, bytes] = OrderedDict()
+        self._whole_bytes = 0
         self._writing: Writing | None = None
         self._finalizer: weakref.finalize[[Writing], Archive] | None = None
 
@@ -103,8 +103,8 @@ class Archive:
         self._locks = {}
         self._sorted = None
         self._beginnings = Beginnings(self.root)
-        self._unpacked = OrderedDict()
-        self._unpacked_bytes = 0
+        self._whole = OrderedDict()
+        self._whole_bytes = 0
 
     @property
     def is_begun(self) -> bool:
@@ -117,7 +117,7 @@ class Archive:
 
     # --- what is there
 
-    def entries(self) -> dict[str, Entry]:
+    def entries(self) -> Mapping[str, Entry]:
         """The directory of the file as it is now."""
         with self.guard:
             if not self._loaded:
@@ -128,15 +128,15 @@ class Archive:
         for attempt in again(self.name):
             with attempt:
                 end = self._end()
-                entries: dict[str, Entry] = {}
+                entries: Mapping[str, Entry] = {}
                 if end is not None:
                     entries, _ = read_directory(partial(self._bytes, end), end.size, self.root)
                 self._entries, self._stamp = entries, None if end is None else end.stamp
                 self._loaded = True
                 self._sorted = None
                 self._beginnings = Beginnings(self.root)
-                self._unpacked.clear()
-                self._unpacked_bytes = 0
+                self._whole.clear()
+                self._whole_bytes = 0
 
     def look_again(self) -> None:
         """Forget the directory where the file is another one by now."""
@@ -231,6 +231,22 @@ class Archive:
 
     # --- reading
 
+    def whole(self, key: str) -> bytes | memoryview | None:
+        """All bytes of an object. Small documents are kept: who opens something looks at them several times."""
+        with self.guard:
+            found = self.find(key)
+            stamp, beginnings = self._stamp, self._beginnings
+            if not isinstance(found, Entry) or found.method != STORED or self._is_new(key):
+                parts = self.read([Request(key, None)])[0]
+                return None if parts is None else parts[0]
+            data: bytes | memoryview | None = self._whole.get(key)
+        if data is None:
+            data = beginnings.whole(key, found, partial(self._ranges, stamp=stamp))
+            check([data], found, self._path(key))
+            if len(data) <= _SMALL and is_document(key):
+                self._keep(key, bytes(data), stamp)
+        return data
+
     def read(self, requests: Sequence[Request]) -> list[list[memoryview] | None]:
         """What each asks for, all of one version of the archive; None where there is no such object."""
         with self.guard:
@@ -312,21 +328,22 @@ class Archive:
         with self.guard:
             for key, entry, wanted, _ in readings:
                 assert isinstance(entry, Entry)
-                if entry.method == STORED:
-                    asked.append((key, entry, wanted))
-                elif (data := self._unpacked.get(key)) is not None:
+                if (data := self._whole.get(key)) is not None:
                     kept[key] = data
                 else:
-                    asked.append((key, entry, [(0, entry.stored)]))
+                    asked.append((key, entry, wanted if entry.method == STORED else [(0, entry.stored)]))
         found = iter(beginnings.read(asked, partial(self._ranges, stamp=stamp)) if asked else ())
         results = []
         for key, entry, wanted, _ in readings:
             assert isinstance(entry, Entry)
-            if entry.method == STORED:
-                results.append(next(found))
+            if key in kept:
+                results.append([memoryview(kept[key])[at : at + length] for at, length in wanted])
                 continue
-            data = kept[key] if key in kept else self._keep(key, entry, next(found)[0], stamp)
-            results.append([memoryview(data)[at : at + length] for at, length in wanted])
+            parts = next(found)
+            if entry.method != STORED:
+                data = self._unpacked(key, entry, parts[0], stamp)
+                parts = [memoryview(data)[at : at + length] for at, length in wanted]
+            results.append(parts)
         return results
 
     def _ranges(self, ranges: Ranges, stamp: Stamp | None) -> list[memoryview]:
@@ -335,17 +352,20 @@ class Archive:
             raise ConflictError("the archive is gone", key=self.root)
         return parts
 
-    def _keep(self, key: str, entry: Entry, packed: memoryview, stamp: Stamp | None) -> bytes:
+    def _unpacked(self, key: str, entry: Entry, packed: memoryview, stamp: Stamp | None) -> bytes:
         """An object that somebody has compressed."""
         data = unpacked(packed, entry, self._path(key))
         check([data], entry, self._path(key))
-        with self.guard:
-            if stamp == self._stamp and len(data) <= _UNPACKED:
-                self._unpacked_bytes += len(data) - len(self._unpacked.pop(key, b""))
-                self._unpacked[key] = data
-                while self._unpacked_bytes > _UNPACKED:
-                    self._unpacked_bytes -= len(self._unpacked.popitem(last=False)[1])
+        self._keep(key, data, stamp)
         return data
+
+    def _keep(self, key: str, data: bytes, stamp: Stamp | None) -> None:
+        with self.guard:
+            if stamp == self._stamp and len(data) <= _KEPT:
+                self._whole_bytes += len(data) - len(self._whole.pop(key, b""))
+                self._whole[key] = data
+                while self._whole_bytes > _KEPT:
+                    self._whole_bytes -= len(self._whole.popitem(last=False)[1])
 
     def _path(self, key: str) -> str:
         return f"{self.root}/{key}"

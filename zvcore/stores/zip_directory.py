@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from zvcore.errors import CorruptDataError, InvalidKeyError, UnsupportedError
 from zvcore.stores.files import encode_key
-from zvcore.stores.zip_entries import usual_entries
+from zvcore.stores.zip_entries import UsualEntries
 
 __all__ = [
     "DEFLATED",
@@ -65,7 +65,13 @@ class Entry(NamedTuple):
     limit: int = 0
 
 
-def read_directory(read: Read, size: int, where: str) -> tuple[dict[str, Entry], bytes]:
+class _Usual(UsualEntries, Mapping[str, Entry]):
+    """Entries that are made when they are asked for: most readers want few of them."""
+
+    __slots__ = ()
+
+
+def read_directory(read: Read, size: int, where: str) -> tuple[Mapping[str, Entry], bytes]:
     """The entries of an archive of `size` bytes by their names, and its comment. `read(offset, length)` gives bytes.
 
     Of entries of one name the last holds, as all readers have it.
@@ -95,10 +101,10 @@ def read_directory(read: Read, size: int, where: str) -> tuple[dict[str, Entry],
     # Archives may stand behind other data, whose offsets then count from their own beginning.
     shift = above - length - offset
     raw = read(above - length, length)
-    entries = usual_entries(raw, count, shift, above - length, Entry)
-    if entries is None:
-        entries = _bounded(_entries(raw, count, shift, where), above - length, where)
-    return entries, comment
+    usual = _Usual()
+    if usual.read(raw, count, shift, above - length, Entry):
+        return usual, comment
+    return _bounded(_entries(raw, count, shift, where), above - length, where), comment
 
 
 def _find_end(tail: bytes, where: str) -> int:

@@ -1,11 +1,14 @@
-"""The directory of a zip archive as most are: read as quickly as its names can be made.
+"""The directory of a zip archive as most are: all of it is checked at once, and an entry is made when it is asked for.
 
 Whatever is unusual or wrong is left to `zip_directory.py`, which says what.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from cpython.unicode cimport PyUnicode_DecodeUTF8
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_DecodeASCII
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memcpy
 
 from zvcore.stores.files cimport check_key
 
@@ -20,9 +23,20 @@ cdef enum:
     STORED = 0
     DEFLATED = 8
     MOST_SHRUNK = 1032
+    # So many steps each name may take on average until there is room for it: names may be chosen to get into each
+    # other's way.
+    STEPS = 8
 
 cdef uint64_t WIDE = 0xFFFFFFFF
 cdef uint64_t LARGEST = <uint64_t> 1 << 60
+# Odd numbers whose bits look random.
+cdef extern from *:
+    """
+    #define ZV_SPREAD UINT64_C(0x9E3779B97F4A7C15)
+    #define ZV_SPREAD_AGAIN UINT64_C(0xBF58476D1CE4E5B9)
+    """
+    uint64_t SPREAD "ZV_SPREAD"
+    uint64_t SPREAD_AGAIN "ZV_SPREAD_AGAIN"
 
 
 cdef inline uint16_t two(const uint8_t *at) noexcept nogil:
@@ -66,25 +80,61 @@ cdef bint is_ascii(const uint8_t *name, Py_ssize_t n) noexcept nogil:
     return together < 0x80
 
 
-cdef class Columns:
-    """What the directory says of each object: where its header begins, and how many bytes it has."""
+cdef inline uint64_t place_of(const uint8_t *name, Py_ssize_t n) noexcept nogil:
+    """A number that differs from that of nearly all other names, in its upper bits, too."""
+    cdef uint64_t mixed = <uint64_t> n * SPREAD, part
+    cdef Py_ssize_t at = 0
+    while at < n:
+        part = 0
+        memcpy(&part, name + at, min(8, n - at))
+        mixed = (mixed ^ part) * SPREAD
+        mixed ^= mixed >> 29
+        at += 8
+    return mixed * SPREAD_AGAIN
 
-    cdef int64_t[::1] at, stored, size, crc, method
-    cdef list names
 
-    def __cinit__(self, Py_ssize_t count):
-        table = np.empty((5, count), np.int64)
-        self.at, self.stored, self.size, self.crc, self.method = table
-        self.names = []
+cdef class UsualEntries:
+    """The entries of a directory by their names: tuples of the type that `read` is given."""
 
-    cdef bint read(self, bytes raw, Py_ssize_t count, int64_t shift) except -1:
-        """False where something is not as usual."""
-        cdef const uint8_t *data = <const uint8_t *> PyBytes_AS_STRING(raw)
+    cdef bytes raw
+    cdef type entry
+    # Of each: where its header begins, how many bytes it has, their checksum, and where the next one begins.
+    cdef int64_t[::1] at, stored, size, crc, method, limit
+    # Where its name lies in `raw`, and how long that is.
+    cdef int64_t[::1] name_at, name_size
+    cdef Py_ssize_t count
+    # The numbers of entries + 1, at or behind the places of their names; 0 is free. There are 2**(64 - unused_bits) slots.
+    cdef uint32_t[::1] slots
+    cdef int unused_bits
+    cdef dict made
+
+    def read(self, bytes raw not None, Py_ssize_t count, int64_t shift, int64_t end, type entry not None):
+        """False where anything is unusual or wrong, or two have the same name. The last one's limit is `end`."""
+        self.count = 0
+        self.made = {}
+        self.raw, self.entry = raw, entry
+        if count < 0 or count > PyBytes_GET_SIZE(raw) // RECORD:
+            return False
+        self.make_room(count)
+        return self.read_records(count, shift) and self.set_limits(end)
+
+    cdef int make_room(self, Py_ssize_t count) except -1:
+        cdef int bits = 4
+        while (<Py_ssize_t> 1 << bits) < 2 * count:
+            bits += 1
+        self.unused_bits = 64 - bits
+        self.slots = np.zeros(1 << bits, np.uint32)
+        table = np.empty((8, count), np.int64)
+        self.at, self.stored, self.size, self.crc, self.method, self.limit, self.name_at, self.name_size = table
+        return 0
+
+    cdef bint read_records(self, Py_ssize_t count, int64_t shift) noexcept:
+        cdef const uint8_t *data = <const uint8_t *> PyBytes_AS_STRING(self.raw)
         cdef const uint8_t *record
-        cdef Py_ssize_t n = PyBytes_GET_SIZE(raw), at = 0, behind, kept = 0, name_size, extra_size, _number
+        cdef Py_ssize_t n = PyBytes_GET_SIZE(self.raw), at = 0, behind, kept, name_size, extra_size, _number
+        cdef Py_ssize_t steps = STEPS * (count + 8)
         cdef uint64_t size, stored, offset
         cdef uint64_t *numbers[3]
-        cdef str name
         numbers[0], numbers[1], numbers[2] = &size, &stored, &offset
         for _number in range(count):
             record = data + at
@@ -102,7 +152,7 @@ cdef class Columns:
             # Of other names, a flag says how they are spelled.
             if name_size == 0 or not is_ascii(record + RECORD, name_size):
                 return False
-            at = behind + extra_size + two(record + 32)
+            kept, at = self.count, behind + extra_size + two(record + 32)
             if record[RECORD + name_size - 1] == b"/" and size == 0:
                 continue        # a folder
             self.method[kept] = two(record + 10)
@@ -111,48 +161,91 @@ cdef class Columns:
                 return False
             if check_key(<const char *> record + RECORD, name_size) != 0:
                 return False
-            name = PyUnicode_DecodeUTF8(<const char *> record + RECORD, name_size, NULL)
-            self.names.append(name)
             self.at[kept] = <int64_t> offset + shift
             self.stored[kept], self.size[kept], self.crc[kept] = stored, size, four(record + 16)
-            kept += 1
+            self.name_at[kept], self.name_size[kept] = behind - name_size, name_size
+            if not self.add(record + RECORD, name_size, &steps):
+                return False
         return True
 
-    cdef object limits(self, int64_t end):
-        """Where the next one of each begins; None if one reaches into that."""
-        cdef Py_ssize_t i, n = len(self.names)
-        cdef int64_t[::1] limits = np.empty(n, np.int64)
+    cdef bint add(self, const uint8_t *name, Py_ssize_t n, Py_ssize_t *steps) noexcept:
+        """Of a name the next number; False where it has one already, or finding a slot takes too long."""
+        cdef Py_ssize_t slot = self.slot_of(name, n, steps)
+        if slot < 0 or self.slots[slot] != 0:
+            return False
+        self.count += 1
+        self.slots[slot] = <uint32_t> self.count
+        return True
+
+    cdef Py_ssize_t slot_of(self, const uint8_t *name, Py_ssize_t n, Py_ssize_t *steps) noexcept:
+        """The slot that is a name's, or the free one that may be; -1 where that takes more than these steps."""
+        cdef const uint8_t *data = <const uint8_t *> PyBytes_AS_STRING(self.raw)
+        cdef Py_ssize_t slot = <Py_ssize_t> (place_of(name, n) >> self.unused_bits), i
+        while steps[0] > 0:
+            if self.slots[slot] == 0:
+                return slot
+            i = <Py_ssize_t> self.slots[slot] - 1
+            if self.name_size[i] == n and memcmp(data + self.name_at[i], name, n) == 0:
+                return slot
+            slot = (slot + 1) & (self.slots.shape[0] - 1)
+            steps[0] -= 1
+        return -1
+
+    cdef bint set_limits(self, int64_t end) except -1:
+        """Where the next one of each begins; False if one reaches into that."""
+        cdef Py_ssize_t i, n = self.count
         cdef int64_t[::1] order
-        cdef int64_t limit = end
-        order = np.argsort(np.asarray(self.at)[:n], kind="stable")
-        for i in range(n - 1, -1, -1):
-            limits[order[i]] = limit
-            if self.at[order[i]] < 0 or self.at[order[i]] + HEADER + self.stored[order[i]] > limit:
-                return None
-            limit = self.at[order[i]]
-        return limits
+        cdef bint in_order = True
+        for i in range(1, n):
+            in_order &= self.at[i - 1] < self.at[i]
+        if in_order:
+            for i in range(n - 1, -1, -1):
+                self.limit[i] = end if i == n - 1 else self.at[i + 1]
+        else:
+            order = np.argsort(np.asarray(self.at)[:n], kind="stable")
+            for i in range(n - 1, -1, -1):
+                self.limit[order[i]] = end if i == n - 1 else self.at[order[i + 1]]
+        for i in range(n):
+            if self.at[i] < 0 or self.at[i] + HEADER + self.stored[i] > self.limit[i]:
+                return False
+        return True
 
+    # --- as a mapping
 
-def usual_entries(bytes raw not None, Py_ssize_t count, int64_t shift, int64_t end, type entry):
-    """The entries of a directory by their names, as tuples of type `entry`, each with its limit, the last one's being
-    `end`; None where anything is unusual or wrong, or two have the same name.
-    """
-    cdef Columns columns
-    cdef const int64_t[::1] limits
-    cdef Py_ssize_t i
-    cdef dict found = {}
-    if count > PyBytes_GET_SIZE(raw) // RECORD:
-        return None
-    columns = Columns(count)
-    if not columns.read(raw, count, shift):
-        return None
-    bounds = columns.limits(end)
-    if bounds is None:
-        return None
-    limits = bounds
-    make = tuple.__new__
-    for i in range(len(columns.names)):
-        found[columns.names[i]] = make(entry, (
-            columns.at[i], columns.stored[i], columns.size[i], columns.crc[i], columns.method[i], limits[i],
+    def get(self, name, default=None):
+        cdef PyObject *made = PyDict_GetItem(self.made, name)
+        cdef Py_ssize_t slot, steps, i
+        cdef bytes raw
+        if made != NULL:
+            return <object> made
+        if not isinstance(name, str) or not (<str> name).isascii():
+            return default
+        raw = (<str> name).encode("ascii")
+        # All that are there were found in fewer.
+        steps = self.slots.shape[0]
+        slot = self.slot_of(<const uint8_t *> PyBytes_AS_STRING(raw), PyBytes_GET_SIZE(raw), &steps)
+        if slot < 0 or self.slots[slot] == 0:
+            return default
+        i = <Py_ssize_t> self.slots[slot] - 1
+        found = self.made[name] = tuple.__new__(self.entry, (
+            self.at[i], self.stored[i], self.size[i], self.crc[i], self.method[i], self.limit[i],
         ))
-    return found if len(found) == len(columns.names) else None
+        return found
+
+    def __getitem__(self, name):
+        found = self.get(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name):
+        return self.get(name) is not None
+
+    def __len__(self):
+        return self.count
+
+    def __iter__(self):
+        cdef Py_ssize_t i
+        cdef const char *data = PyBytes_AS_STRING(self.raw)
+        for i in range(self.count):
+            yield PyUnicode_DecodeASCII(data + self.name_at[i], self.name_size[i], NULL)

@@ -24,6 +24,10 @@ Ranges: TypeAlias = "Sequence[tuple[int, int]]"
 Wanted: TypeAlias = "tuple[str, Entry, Ranges]"
 
 
+# So much may a header be longer than it must.
+_MOST_MORE = 0xFFFF
+
+
 class Beginnings:
     """Where the bytes of entries begin, as far as their headers were read, of one version of an archive."""
 
@@ -55,6 +59,20 @@ class Beginnings:
             for number in elsewhere:
                 found[number] = [next(late) for _ in found[number]]
         return found
+
+    def whole(self, key: str, entry: Entry, ranges: Callable[[Ranges], list[memoryview]]) -> memoryview:
+        """All bytes of one, with the header in front of them, where that is not known, in one piece."""
+        begin = self._known.get(key)
+        if begin is None:
+            guess = self._guess(key, entry)
+            if guess - least_offset(key, entry) > _MOST_MORE:
+                # What lies between is not the header's.
+                return self.read([(key, entry, [(0, entry.stored)])], ranges)[0][0]
+            data = ranges([(entry.at, guess + entry.stored - entry.at)])[0]
+            begin = self._see(key, entry, bytes(data[: size_of_header(key, entry)]))
+            if begin == guess:
+                return data[begin - entry.at :]
+        return ranges([(begin, entry.stored)])[0]
 
     def of(
         self, keys: Sequence[str], entries: Sequence[Entry | None], ranges: Callable[[Ranges], list[memoryview]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
@@ -97,6 +98,8 @@ class ZipStore(Store):
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
     ) -> bytes | memoryview | None:
         check_span(start, length)
+        if start == 0 and length is None and stamp is None:
+            return self._twice(partial(self._archive.whole, self._full(key)))
 
         def span(size: int) -> Ranges:
             begin = max(0, size + start) if start < 0 else min(start, size)
@@ -112,15 +115,16 @@ class ZipStore(Store):
         return self.get_ranges_many([(key, ranges, stamp)])[0]
 
     def get_many(self, keys: Iterable[str]) -> Iterator[bytes | memoryview | None]:
-        for some in self._batches(list(keys)):
+        wanted = list(keys)
+        if len(wanted) == 1:
+            yield self.get(wanted[0])
+            return
+        for some in self._batches(wanted):
             for found in self._read([(key, None, None) for key in some]):
                 yield None if found is None else found[0]
 
     def _batches(self, keys: builtins.list[str]) -> Iterator[builtins.list[str]]:
         """The keys, of objects that are not too much to be read together."""
-        if len(keys) == 1:
-            yield keys
-            return
         batch: builtins.list[str] = []
         nbytes = 0
         for key, size in zip(keys, self.sizes(keys), strict=True):

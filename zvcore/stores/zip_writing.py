@@ -31,13 +31,13 @@ from zvcore.stores.zip_directory import (
 from zvcore.stores.zip_leftovers import temporary_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from typing_extensions import Buffer
 
     from zvcore.stores.base import Stamp, Store
 
-__all__ = ["Writing", "bytes_of", "check", "unpacked"]
+__all__ = ["Writing", "bytes_of", "check", "is_document", "unpacked"]
 
 # So much is left free for the first document, which shall stand in front and is known last.
 _FRONT = 8 << 10
@@ -52,7 +52,7 @@ class Writing:
     Documents are kept in memory: they change often, and the archive begins with them.
     """
 
-    def __init__(self, folder: Store, name: str, stamp: Stamp | None, old: dict[str, Entry]) -> None:
+    def __init__(self, folder: Store, name: str, stamp: Stamp | None, old: Mapping[str, Entry]) -> None:
         self.root = f"{folder.root.rstrip('/')}/{name}"
         if folder.local_root is None:
             raise UnsupportedError("archives are written on disks of this machine only", key=self.root)
@@ -76,7 +76,7 @@ class Writing:
         self.forget(key)
         views = [memoryview(part).cast("B") for part in parts]
         size = sum(len(view) for view in views)
-        if _is_document(key) and size <= _LARGEST_DOCUMENT:
+        if is_document(key) and size <= _LARGEST_DOCUMENT:
             self.documents[key] = b"".join(views)
         else:
             self._append(key, _stored(views), views)
@@ -163,7 +163,7 @@ class Writing:
     def _take_over(self, name: str, entry: Entry) -> None:
         """An object of the old archive, as it is stored there."""
         begin = data_offset(bytes(self._old_bytes(entry.at, size_of_header(name, entry))), name, entry, self.root)
-        if _is_document(name) and max(entry.size, entry.stored) <= _LARGEST_DOCUMENT:
+        if is_document(name) and max(entry.size, entry.stored) <= _LARGEST_DOCUMENT:
             packed = bytes(self._old_bytes(begin, entry.stored))
             self.documents[name] = packed if entry.method == STORED else unpacked(packed, entry, f"{self.root}/{name}")
             return
@@ -206,7 +206,7 @@ class Writing:
                     sync(os.path.dirname(new))
 
 
-def _is_document(key: str) -> bool:
+def is_document(key: str) -> bool:
     """Whether this describes other objects, by its name."""
     name = key.rpartition("/")[2]
     return name.startswith(".") or name.endswith(".json")
