@@ -81,20 +81,25 @@ class Placement(ABC):
         edits: Mapping[str, Edit],
         groups: Sequence[Group],
         positions: npt.NDArray[np.int64],
-        chunks: Sequence[Buffers],
+        chunks: Buffers,
         threads: int,
     ) -> list[bool]:
-        """`replace` for each of these groups, whose rows are those of `positions`: whether nobody was quicker."""
+        """`replace` for each of these groups, whose rows are those of `positions`: whether nobody was quicker.
+
+        `chunks` are those of the groups, one group after the other.
+        """
+        ends = np.cumsum([len(group.rows) for group in groups]).tolist()
+        parts = [chunks.select(range(end - len(group.rows), end)) for end, group in zip(ends, groups, strict=True)]
 
         def replace(number: int) -> bool:
             group = groups[number]
             try:
-                self.replace(edits[group.key], group, positions[group.rows], chunks[number])
+                self.replace(edits[group.key], group, positions[group.rows], parts[number])
             except CHANGED:
                 return False
             return True
 
-        at_once = min(threads, self.replaced_at_once(groups, chunks))
+        at_once = min(threads, self.replaced_at_once(groups, parts))
         if at_once > 1:
             return side_by_side(replace, range(len(groups)), at_once)
         return self.store.each(replace, range(len(groups)))
@@ -146,20 +151,18 @@ class OneChunkPerObject(Placement):
         edits: Mapping[str, Edit],
         groups: Sequence[Group],
         positions: npt.NDArray[np.int64],
-        chunks: Sequence[Buffers],
+        chunks: Buffers,
         threads: int,
     ) -> list[bool]:
-        done = [True] * len(groups)
-        stored = [(number, data) for number, one in enumerate(chunks) if (data := one[0]) is not None]
-        places = [number for number, _ in stored]
-        given = [(groups[number].key, data, edits[groups[number].key].condition) for number, data in stored]
-        for number, was in zip(places, self.store.put_each(given), strict=True):
-            done[number] = was
-        empty = [number for number, one in enumerate(chunks) if one[0] is None]
-        others = super().replace_all(edits, [groups[i] for i in empty], positions, [chunks[i] for i in empty], threads)
-        for number, was in zip(empty, others, strict=True):
-            done[number] = was
-        return done
+        keys = [group.key for group in groups]
+        given = [(key, data, edits[key].condition) for key, data in zip(keys, chunks, strict=True) if data is not None]
+        if len(given) == len(groups):
+            return self.store.put_each(given)
+        empty = np.flatnonzero(chunks.sizes == ABSENT).tolist()
+        stored = iter(self.store.put_each(given))
+        gone = super().replace_all(edits, [groups[i] for i in empty], positions, chunks.select(empty), threads)
+        done = dict(zip(empty, gone, strict=True))
+        return [done[i] if i in done else next(stored) for i in range(len(groups))]
 
     def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
         keys = list(self.keys(positions))

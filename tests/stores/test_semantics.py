@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -221,6 +222,31 @@ def test_put_if_unchanged_under_the_lock(changeable: Store) -> None:
         store.put_if_unchanged("x", b"two", store.stamp("x"))
     assert store.get("x") == b"two"
     assert list(store.list()) == ["x"]
+
+
+def test_several_locks_at_once(changeable: Store) -> None:
+    """All of them are held, and none where one of them cannot be."""
+    store = changeable
+
+    def is_free(key: str) -> bool:
+        try:
+            with store.lock(key, timeout=0):
+                return True
+        except ConflictError:
+            return False
+
+    with ThreadPoolExecutor(1) as other:
+        with store.lock_all(["a", "b/c"]):
+            assert [other.submit(is_free, key).result() for key in ("0", "a", "b/c")] == [True, False, False]
+            for key in ("a", "b/c"):
+                with pytest.raises(RuntimeError, match="holds the lock already"), store.lock_all(["0", key]):
+                    pass
+            store.put_if_unchanged("a", b"1", None)
+            assert [other.submit(is_free, key).result() for key in ("0", "a", "b/c")] == [True, False, False]
+        with store.lock_all(["d", "d"]):
+            assert not other.submit(is_free, "d").result()
+        with store.lock_all([]):
+            assert all(other.submit(is_free, key).result() for key in ("0", "a", "b/c", "d"))
 
 
 def test_append_and_patch(changeable: Store) -> None:

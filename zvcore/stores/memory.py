@@ -231,36 +231,52 @@ class MemoryStore(Store):
         self._full(key)
         return self._locked(key, timeout)
 
+    def lock_all(self, keys: builtins.list[str]) -> AbstractContextManager[None]:
+        for key in keys:
+            self._refuse_if_read_only(key)
+            self._full(key)
+        return self._all_locked(keys, None)
+
     @contextmanager
     def _locked(self, key: str, timeout: float | None, again: bool = False) -> Iterator[None]:
         """The lock of a key. `again`: this thread may hold it already."""
-        full = self._prefix + key
-        memory = self._memory
-        me = threading.get_ident()
-        with memory.guard:
-            entry = memory.locks.setdefault(full, _KeyLock())
-            mine = entry.holder == me
-            if not mine:
-                entry.users += 1
-        if mine:
-            if not again:
-                raise RuntimeError(f"{key}: this thread holds the lock already")
+        entry = self._memory.locks.get(self._prefix + key)
+        if again and entry is not None and entry.holder == threading.get_ident():
             yield
             return
+        with self._all_locked([key], timeout):
+            yield
+
+    @contextmanager
+    def _all_locked(self, keys: Sequence[str], timeout: float | None) -> Iterator[None]:
+        memory = self._memory
+        me = threading.get_ident()
+        wanted: dict[str, _KeyLock] = {}
+        taken: builtins.list[_KeyLock] = []
         try:
-            if not entry.lock.acquire(timeout=-1 if timeout is None else timeout):
-                raise ConflictError(f"someone else has held the lock for all of {timeout} s", key=key)
-            entry.holder = me
-            try:
-                yield
-            finally:
+            with memory.guard:
+                for key in dict.fromkeys(keys):
+                    full = self._prefix + key
+                    entry = memory.locks.setdefault(full, _KeyLock())
+                    if entry.holder == me:
+                        raise RuntimeError(f"{key}: this thread holds the lock already")
+                    entry.users += 1
+                    wanted[full] = entry
+            for key, entry in zip(dict.fromkeys(keys), wanted.values(), strict=True):
+                if not entry.lock.acquire(timeout=-1 if timeout is None else timeout):
+                    raise ConflictError(f"someone else has held the lock for all of {timeout} s", key=key)
+                taken.append(entry)
+                entry.holder = me
+            yield
+        finally:
+            for entry in taken:
                 entry.holder = 0
                 entry.lock.release()
-        finally:
             with memory.guard:
-                entry.users -= 1
-                if entry.users == 0 and memory.locks.get(full) is entry:
-                    del memory.locks[full]
+                for full, entry in wanted.items():
+                    entry.users -= 1
+                    if entry.users == 0 and memory.locks.get(full) is entry:
+                        del memory.locks[full]
 
     # --- the store itself
 

@@ -162,15 +162,10 @@ def _replace_batch(
         if native:
             steps.written.known = False
             return []
-        ends = np.cumsum([len(group.rows) for group in batch]).tolist()
-        parts = [encoded.select(range(end - len(group.rows), end)) for end, group in zip(ends, batch, strict=True)]
-
         threads = assignment.work.threads or default_thread_count()
-        done = layout.placement.replace_all(edits, batch, positions, parts, threads)
+        done = layout.placement.replace_all(edits, batch, positions, encoded, threads)
         failed = [group for group, stored in zip(batch, done, strict=True) if not stored]
-        for chunks, stored in zip(parts, done, strict=True):
-            if stored:
-                steps.written.add(chunks.sizes)
+        steps.written.add(encoded.sizes[np.repeat(done, [len(group.rows) for group in batch])])
     return failed
 
 
