@@ -518,7 +518,9 @@ def register_format(found: type[Format] | Format) -> None:
 
 
 def marks(asked: Iterable[Format]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The documents by which formats are told apart, each once: those to look for first, and the others."""
+    """The documents by which formats are told apart, each once: those to look for first, and the others, of formats
+    that are read alone.
+    """
     known = [one for one in asked if one.marks]
-    likely = dict.fromkeys(one.marks[0] for one in known if one.precedence >= 0)
+    likely = dict.fromkeys(mark for one in known if one.makes_arrays or one.begins_groups for mark in one.marks)
     return tuple(likely), tuple(dict.fromkeys(mark for one in known for mark in one.marks if mark not in likely))

@@ -248,6 +248,12 @@ class Layout(ABC):
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         """Where the bytes of these chunks are now. A shard's index is read here, through the store's index cache."""
 
+    def fetch_first(self, positions: npt.NDArray[np.int64]) -> Sources | None:
+        """A single chunk with its bytes, of layouts that would have to ask in order to `locate` it, and may as well ask
+        for those; None: it is to be located.
+        """
+        return None
+
     def stored_objects(self) -> Iterator[StoredObject] | None:
         """Every chunk or shard of the array that is in the store, as it lists them; None where formats do not tell."""
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from zvcore.stores.base import UnlistedError
 from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 SHAPE = (70, 45, 33)
@@ -68,6 +69,7 @@ def test_chunks_are_read(
         tmp_path, format="precomputed", data=values, chunks=(32, 16, 16), codec="raw", resolution=(1, 1, 1), **options
     )
     store = in_bucket(tmp_path, kind, packer=packer)
+    np.testing.assert_array_equal(zvcore.open(store)["1_1_1"][5:30, 20:30, 3:9, 0], values[5:30, 20:30, 3:9])
     array = zvcore.open(store)["1_1_1"]
     np.testing.assert_array_equal(array[..., 0], values)
     np.testing.assert_array_equal(array[40:50, 3, :, 0], values[40:50, 3])
@@ -77,6 +79,65 @@ def test_chunks_are_read(
         report = zvcore.verify(store)
         assert report.ok and report.counts["files"] == 27
         assert zvcore.verify(store, fast=True).ok
+
+
+class Watched(MemoryStore):
+    """Keeps what is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def get_many(self, keys: Iterable[str]) -> Iterator[bytes | memoryview | None]:
+        keys = [*keys]
+        self.asked += keys
+        return super().get_many(keys)
+
+    def sizes(self, keys: Iterable[str]) -> list[int | None]:
+        keys = [*keys]
+        self.asked += keys
+        return super().sizes(keys)
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".br"])
+@pytest.mark.parametrize("gzipped", [True, False])
+def test_the_first_chunk_comes_with_the_answer_to_how_chunks_are_called(
+    tmp_path: Path, ending: str, gzipped: bool
+) -> None:
+    """In one round of requests; of buckets that are copies of folders, too."""
+    values = values_of("uint16")
+    values[32:64] = 0
+    zvcore.create(
+        tmp_path, format="precomputed", data=values, chunks=(32, 16, 16), resolution=(1, 1, 1),
+        codec="gzip" if gzipped else "raw",
+    )  # fmt: skip
+    settle()
+    compress = {"": bytes, ".gz": gzip.compress}.get(ending) or pytest.importorskip("brotli").compress
+    store = Watched()
+    files = open_store(tmp_path)
+    for name in files.list():
+        data = bytes(files.get(name) or b"")
+        if name != "info":
+            data = compress(gzip.decompress(data) if gzipped else data)
+        store.put(name if name == "info" else name.removesuffix(".gz") + ending, data)
+    array = zvcore.open(store)["1_1_1"]
+    store.asked.clear()
+    np.testing.assert_array_equal(array[3:9, 17:20, 18:20, 0], values[3:9, 17:20, 18:20])
+    assert sorted(store.asked) == [f"1_1_1/0-32_16-32_16-32{end}" for end in ("", ".br", ".gz")]
+    np.testing.assert_array_equal(array[..., 0], values)
+    array = zvcore.open(store)["1_1_1"]
+    assert not array[40:42, 3, 3, 0].any()
+    np.testing.assert_array_equal(array[70 - 3 :, 3:4, 3:4, 0], values[70 - 3 :, 3:4, 3:4])
+    np.testing.assert_array_equal(array[..., 0], values)
+
+
+def test_a_first_chunk_in_an_empty_bucket() -> None:
+    store = Watched()
+    array = zvcore.create(store, format="precomputed", shape=SHAPE, dtype="uint16", chunks=(32, 16, 16))
+    other = zvcore.open(store)[0]
+    assert not other[:3, 0, 0].any() and not other[:3, 0, 0].any()
+    array[:3, 0, 0] = 7
+    assert (other[:3, 0, 0] == 7).all()
 
 
 @pytest.mark.parametrize("kind", [MemoryStore, Unlisted])

@@ -28,6 +28,8 @@ class BigDataViewer(ReadOnlyFormat):
     name = "bdv"
     title = "BigDataViewer"
     marks = (_MARK,)
+    # What others have most of is asked for first.
+    precedence = -20
     suffixes = (".xml",)
     inner_paths = True
     takes_arrays = True

@@ -12,7 +12,7 @@ from zvcore import codecs
 from zvcore.array import Array
 from zvcore.precomputed.attributes import ScaleAttributes
 from zvcore.precomputed.layout import ScaleLayout, UnshardedLayout, layout_of
-from zvcore.precomputed.metadata import Scale, VolumeInfo
+from zvcore.precomputed.metadata import InfoFile, Scale, VolumeInfo
 from zvcore.typed import Item
 
 if TYPE_CHECKING:
@@ -94,13 +94,17 @@ class ScaleArray(Array[Item]):
         """What `info` says of this scale."""
         return self._layout.scale
 
+    def _said(self, content: dict[str, Any]) -> VolumeInfo:
+        document = self._document
+        return document.volume(content) if isinstance(document, InfoFile) else VolumeInfo.from_json(content)
+
     def _laid_out(self, content: dict[str, Any]) -> ScaleLayout:
-        info = VolumeInfo.from_json(content)
+        info = self._said(content)
         layout = self._layout
         return layout_of(layout.store, info.scale(self.key), info.dtype, info.channels, layout.store_empty)
 
     def _described(self, content: dict[str, Any]) -> Any:
-        info = VolumeInfo.from_json(content)
+        info = self._said(content)
         scale = info.scale(self.key)
         told = (scale.folder, scale.voxel_offset, scale.chunk_sizes, type(scale.encoding), scale.encoding.to_scale())
         return (info.dtype, info.channels, *told, scale.sharding, scale.gzipped)
@@ -131,7 +135,7 @@ class ScaleArray(Array[Item]):
     @property
     def type(self) -> str:
         """ "image" or "segmentation", as the volume is."""
-        return VolumeInfo.from_json(self._document.content).type if self._document is not None else "image"
+        return self._said(self._document.content).type if self._document is not None else "image"
 
     @property
     def voxel_offset(self) -> tuple[float, float, float]:

@@ -63,7 +63,7 @@ class Volume(Mapping[str, ScaleArray]):
 
     @property
     def _info(self) -> VolumeInfo:
-        return VolumeInfo.from_json(self._document.content)
+        return self._document.volume(self._document.content)
 
     @property
     def info(self) -> Mapping[str, Any]:

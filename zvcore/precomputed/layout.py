@@ -35,12 +35,15 @@ __all__ = ["ScaleLayout", "ShardedLayout", "UnshardedLayout", "layout_of"]
 
 Positions = npt.NDArray[np.int64]
 Kinds = npt.NDArray[np.uint8]
+Data = bytes | memoryview
+# Under one name: (the size, the bytes where they were read); no size where nothing has it.
+Found = tuple[int | None, Data | None]
 
 CHUNK_NAME = re.compile("_".join(["(-?[0-9]{1,19})-(-?[0-9]{1,19})"] * 3) + r"(\.gz|\.br)?")
 # What CloudVolume appends to the names of files that it has compressed; the number of each is that of its chains.
 PACKED = (".gz", ".br")
 SUFFIXES = ("", *PACKED)
-_PLAIN, _GZIP = 0, 1
+_PLAIN, _GZIP, _BROTLI = range(len(SUFFIXES))
 # Chunks that are called as plain ones, and may be packed: in object stores, and in copies of them on disks.
 _UNPACKED = len(SUFFIXES)
 FOREIGN_SUFFIXES = (".zstd", ".zst", ".xz", ".bz2", ".lzma")
@@ -209,8 +212,7 @@ class UnshardedLayout(ScaleLayout):
         """(as which file each chunk is stored, or would be, or None: all under plain names; the names)."""
         if not len(positions) or not self._packed(positions):
             return None, self._called(positions)
-        # That kind first which most chunks have.
-        order = (_GZIP, _PLAIN) if self.scale.gzipped else (_PLAIN, _GZIP)
+        order = self._order()
         keys = self._called(positions, order[0])
         there = self._existing(keys)
         kinds = np.full(len(positions), order[0], np.uint8)
@@ -266,22 +268,17 @@ class UnshardedLayout(ScaleLayout):
             self._find_out(positions)
         return bool(self._may_be_packed)
 
-    def _find_out(self, positions: Positions) -> None:
+    def _find_out(self, positions: Positions, first: Sequence[Found] | None = None) -> None:
         """Most often the first of these chunks is there. If not, a list tells, or else the next one that is found: that
         the first is missing says nothing of how the others are called.
+
+        `first`: what was found under the names of the first one, if somebody has asked for it.
         """
         at, count = 0, 1
         while at < len(positions):
-            names = [name + suffix for name in self._called(positions[at : at + count]) for suffix in SUFFIXES]
-            sizes = self.store.sizes(names)
-            pairs = zip(itertools.cycle(SUFFIXES), sizes, strict=False)
-            self._suffixes_found = frozenset(suffix for suffix, size in pairs if size is not None)
-            if self._suffixes_found:
-                self._may_be_packed = self._suffixes_found != {""}
-                plain = next((row for row, size in enumerate(sizes[:: len(SUFFIXES)]) if size is not None), None)
-                self._is_packed = plain is not None and self._holds_packed(
-                    positions[at + plain], sizes[plain * len(SUFFIXES)]
-                )
+            some = positions[at : at + count]
+            found = [(size, None) for size in self.store.sizes(self._names_of(some))] if first is None else first
+            if self._learn(some, found):
                 return
             if at == 0 and (there := self._suffixes_listed()) is not None:
                 # An empty folder says nothing of what others will store in it.
@@ -290,6 +287,38 @@ class UnshardedLayout(ScaleLayout):
                 return
             at += count
             count *= 2
+            first = None
+
+    def _names_of(self, positions: Positions) -> list[str]:
+        """All names that these chunks may have."""
+        return [name + suffix for name in self._called(positions) for suffix in SUFFIXES]
+
+    def _learn(self, positions: Positions, found: Sequence[Found]) -> bool:
+        """Tell from what was found under the names of some chunks how all are called; False if nothing was."""
+        pairs = zip(itertools.cycle(SUFFIXES), found, strict=False)
+        self._suffixes_found = frozenset(suffix for suffix, (size, _) in pairs if size is not None)
+        if not self._suffixes_found:
+            return False
+        self._may_be_packed = self._suffixes_found != {""}
+        plain = next(((row, one) for row, one in enumerate(found[:: len(SUFFIXES)]) if one[0] is not None), None)
+        self._is_packed = plain is not None and self._holds_packed(positions[plain[0]], *plain[1])
+        return True
+
+    def fetch_first(self, positions: Positions) -> Sources | None:
+        if self._may_be_packed is not None:
+            return None
+        blobs = [*self.store.get_many(self._names_of(positions))]
+        sizes = [None if data is None else memoryview(data).nbytes for data in blobs]
+        self._find_out(positions, [*zip(sizes, blobs, strict=True)])
+        kind = next((kind for kind in self._order() if blobs[kind] is not None), None)
+        if kind is None and self._may_be_packed:
+            return None
+        chain = self.chains_with(positions, np.array([kind], np.uint8) if kind else None)
+        return Sources(self._called(positions, kind or _PLAIN), blobs=[blobs[kind or _PLAIN]], chain=chain)
+
+    def _order(self) -> tuple[int, ...]:
+        """That kind first which most chunks have."""
+        return (_GZIP, _PLAIN, _BROTLI) if self.scale.gzipped else (_PLAIN, _GZIP, _BROTLI)
 
     def _one_is_packed(self) -> bool:
         """`_holds_packed` of any chunk that is listed under a plain name."""
@@ -298,16 +327,19 @@ class UnshardedLayout(ScaleLayout):
         place = next((place for place in places if place is not None), None)
         return place is not None and self._holds_packed(np.array(place, np.int64))
 
-    def _holds_packed(self, position: npt.NDArray[np.int64], size: int | None = None) -> bool:
-        """Whether a chunk with a plain name is packed. Of values as they are the size says it, and no other request."""
+    def _holds_packed(self, position: npt.NDArray[np.int64], size: int | None = None, data: Data | None = None) -> bool:
+        """Whether a chunk with a plain name is packed. Of values as they are the size says it, and no other request.
+
+        `data`: all of it, if it was read.
+        """
         values = int(self.chunk_sizes(position[None])[0])
         if not self.chains[0].codecs and size == values:
             return False
         key = self._called(position[None])[0]
-        head = self.store.get(key, 0, LONGEST_MARK)
+        head = self.store.get(key, 0, LONGEST_MARK) if data is None else data
         if head is None or not begins_packed(head):
             return False
-        return bool(self.chains[0].codecs) or self.store.size(key) != values
+        return bool(self.chains[0].codecs) or (self.store.size(key) if size is None else size) != values
 
     def place_of(self, name: str) -> tuple[int, int, int, int] | None:
         """The chunk that a file of this name holds; None if it is none of the grid."""

@@ -76,9 +76,18 @@ class InfoFile(Document):
 
     def __init__(self, store: Store, content: dict[str, Any], *, read_only: bool = False) -> None:
         super().__init__(store, INFO, content, read_only=read_only)
+        # A content, and what it says as a volume's.
+        self._said: tuple[dict[str, Any], VolumeInfo] | None = None
 
     def encode(self, content: dict[str, Any]) -> bytes:
         return encode_info(content)
+
+    def volume(self, content: dict[str, Any]) -> VolumeInfo:
+        """What a content says; the volume and its scales ask for the same one several times."""
+        said = self._said
+        if said is None or said[0] is not content:
+            said = self._said = (content, VolumeInfo.from_json(content))
+        return said[1]
 
 
 def resolve_key(key: Any, where: str | None) -> str:
@@ -220,6 +229,11 @@ class VolumeInfo:
         found = _VOLUME.load(document, Place(where))
         return cls(np.dtype(found["data_type"]), found["num_channels"], found["type"], document, where)
 
+    @cached_property
+    def _scales(self) -> dict[int, Scale]:
+        """Those that were asked for."""
+        return {}
+
     @property
     def keys(self) -> list[str]:
         """The keys of the scales, in their order."""
@@ -241,10 +255,13 @@ class VolumeInfo:
             which = places[0]
         elif not -len(scales) <= which < len(scales):
             raise NotFoundError(f"there is no scale {which}; there are {len(scales)}", key=self.where)
-        place = Place(self.where, "$.scales").item(which % len(scales))
-        scale = Scale.from_json(scales[which], place)
-        place.member("encoding").made(lambda encoding, _: encoding.check(self.dtype, self.channels), scale.encoding)
-        return scale
+        which %= len(scales)
+        if which not in self._scales:
+            place = Place(self.where, "$.scales").item(which)
+            scale = Scale.from_json(scales[which], place)
+            place.member("encoding").made(lambda encoding, _: encoding.check(self.dtype, self.channels), scale.encoding)
+            self._scales[which] = scale
+        return self._scales[which]
 
 
 def with_scale(

@@ -291,7 +291,8 @@ def open_dataset(store: Store, names: list[bytes]) -> Dataset | None:
 def _format_that_failed(error: Exception) -> str:
     """The format of the document that could not be read; of several, the one that the others are special cases of."""
     document = (getattr(error, "key", None) or "").rpartition("/")[2]
-    marked = [one for one in formats().values() if document in one.marks] or [*formats().values()]
+    known = formats().values()
+    marked = [one for one in known if document in one.marks] or [one for one in known if one.makes_arrays]
     return min(marked, key=lambda one: one.precedence).name
 
 

@@ -119,7 +119,7 @@ def _read_window(
     for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
         steps.before = before
         with attempt:
-            sources = layout.locate(positions)
+            sources = (layout.fetch_first(positions) if count == 1 else None) or layout.locate(positions)
             if layout.store.local_root is not None:
                 _decode(layout, Chunks(layout.prepared, positions, sources, rows), selection, out, steps.of(count))
                 return
