@@ -337,7 +337,8 @@ def test_a_shard_that_always_changes_is_an_error(s3: S3, url: str, proxy: Proxy,
     proxy.spoil = spoil
     with pytest.raises(ConflictError, match="replaced faster than"):
         array[:16, :16, :16]
-    assert times == 3
+    # Each attempt asks quickly, and then those who can say why that failed.
+    assert times == 2 * 3
 
 
 def test_chunks_that_appear_are_seen(s3: S3, url: str) -> None:
@@ -456,6 +457,7 @@ def test_a_server_that_gives_less_than_it_was_asked_for(s3: S3, url: str, monkey
 
     array[0, 0, 0]
     monkeypatch.setattr(client, "get", short)
+    monkeypatch.setattr(client, "get_each", lambda *_: None)
     with pytest.raises(CorruptDataError, match="another number of bytes"):
         array[0, 0, 0]
 

@@ -186,7 +186,7 @@ class RemoteStore(Store):
             # The commonest request of all.
             (offset, length), version = ranges[0], cast("Version", stamp)
             if offset >= 0 and 0 < length <= _LARGEST_SPAN and offset + length <= version.size:
-                return [self._read_span(_Span(0, self._path(key), key, offset, offset + length, version))]
+                return self._read_parts([_Span(0, self._path(key), key, offset, offset + length, version)])
         return self.get_ranges_many([(key, ranges, stamp)])[0]
 
     def get_ranges_many(
@@ -265,8 +265,8 @@ class RemoteStore(Store):
         return result
 
     def _read_parts(self, parts: builtins.list[_Span]) -> builtins.list[memoryview]:
-        if len(parts) < _TOGETHER_FROM:
-            return self.each(self._read_span, parts)
+        if not parts:
+            return []
         longest = max(part.stop - part.start for part in parts)
         wanted = [(part.path, part.start, part.stop, part.version) for part in parts]
         result = self._client.get_each(wanted, self._shared.small_requests(longest)) or self._read_together(parts)
