@@ -8,6 +8,7 @@ import pickle
 import sys
 import threading
 import uuid
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -207,6 +208,8 @@ def test_public_buckets_are_read_without_a_signature_and_without_asking_the_mach
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
     assert zvcore.open(url)[...].tolist() == [3] * 4
     assert signed_by(proxy) == {None}
+    # Over connections of our own.
+    assert {one.headers["user-agent"] for one in proxy.requests} == {"zvcore"}
     assert machine == []
 
 
@@ -223,9 +226,10 @@ def test_where_that_is_refused_the_role_of_the_machine_is_used(
     assert signed_by(proxy) == {None, "ROLE"}
     assert machine
     refused = [one for one in proxy.requests if not is_signed(one)]
-    # The marks of the formats and the note of a conversion, all asked for at once, and none of them again.
-    asked = [(one.method, one.path) for one in refused]
-    assert len(asked) == len({*asked}) <= 8, "asked again and again without a signature"
+    # The marks of the formats and the note of a conversion, all asked for at once: first over connections of our own,
+    # then by obstore, which says why that fails; and none of them again.
+    asked = Counter((one.method, one.path) for one in refused)
+    assert len(asked) <= 8 and max(asked.values()) <= 2, "asked again and again without a signature"
     assert pickle.loads(pickle.dumps(array))[...].tolist() == [4] * 4
 
 

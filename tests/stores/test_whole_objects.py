@@ -19,7 +19,7 @@ from tests.stores.servers import QuickHandler, answering
 from tests.stores.test_http_ranges import serving as sending
 from zvcore import transfer
 from zvcore.errors import ConflictError
-from zvcore.stores import open_store, own_requests, range_requests
+from zvcore.stores import open_store, own_requests, range_requests, request_addresses
 from zvcore.stores.http_answers import SENT_AT_ONCE, Outcome
 from zvcore.stores.http_ranges import Ranges
 from zvcore.stores.range_requests import Wanted, address_of, condition_of, fetch_objects, store_objects
@@ -436,14 +436,14 @@ def test_slow_signatures_are_not_asked_for_again_and_again(s3: S3, url: str, mon
     """As where a service has to be asked for each."""
     store: Any = open_store(url, "w", s3.options)
     own = store._client._own
-    sign, asked = own_requests.obstore.sign, []
+    sign, asked = request_addresses.obstore.sign, []
 
     def slowly(*given: Any) -> Any:
         asked.append(given)
-        time.sleep(2 * own_requests._SLOW_TO_SIGN)
+        time.sleep(2 * request_addresses._SLOW_TO_SIGN)
         return sign(*given)
 
-    monkeypatch.setattr(own_requests.obstore, "sign", slowly)
+    monkeypatch.setattr(request_addresses.obstore, "sign", slowly)
     for turn in range(5):
         assert list(store.get_many([f"{turn}/{number}" for number in range(5)])) == [None] * 5
     # The first may have waited for credentials, which is no reason.

@@ -40,8 +40,8 @@ _CONNECTION = {
     "proxy_excludes", "randomize_addresses", "read_timeout", "root_certificate", "timeout", "user_agent",
 }  # fmt: skip
 # Those that requests over connections of our own may go without.
-_PLAIN = {"allow_http", "connect_timeout", "http1_only", "pool_idle_timeout", "pool_max_idle_per_host", "read_timeout",
-          "timeout", "user_agent"}  # fmt: skip
+_PLAIN = {"allow_http", "connect_timeout", "default_headers", "http1_only", "pool_idle_timeout",
+          "pool_max_idle_per_host", "read_timeout", "timeout", "user_agent"}  # fmt: skip
 _AZURE = ("endpoint", "azure_endpoint", "azure_storage_endpoint")
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 # What s3fs calls the options that obstore has.
@@ -118,9 +118,9 @@ def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) 
         check_options(url, settings, {*_CONNECTION, "retry_config"})
     maker = ObstoreMaker(kind, root, {**settings, "client_options": connection})
     try:
-        signs = _plain(kind, settings, connection)
+        plain = _plain(settings, connection)
         is_http = kind == "HTTPStore"
-        client = UnsignedFirst(maker, signs=signs) if nobody else ObstoreClient(maker, is_http=is_http, signs=signs)
+        client = UnsignedFirst(maker, plain=plain) if nobody else ObstoreClient(maker, is_http=is_http, plain=plain)
     except Exception as error:
         text = f"{url} cannot be opened with these storage_options: {error}"
         raise ValueError(without_credentials(text)) from error
@@ -135,15 +135,16 @@ def _named(address: SplitResult) -> dict[str, str]:
     return {"Authorization": f"Basic {b64encode(text.encode()).decode()}"}
 
 
-def _plain(kind: str, settings: dict[str, Any], connection: dict[str, Any]) -> bool:
-    """Whether an address with a signature is all that a request needs: nothing was said of connections that only
-    obstore knows, there is no proxy, and nothing of encryption or payment has to be sent along.
+def _plain(settings: dict[str, Any], connection: dict[str, Any]) -> bool:
+    """Whether an address is all that a request needs: nothing was said of connections that only obstore knows, there is
+    no proxy, and nothing of encryption or payment has to be sent along.
     """
+    headers = connection.get("default_headers") or {}
     return (
-        kind != "HTTPStore"
-        and connection.keys() <= _PLAIN
+        connection.keys() <= _PLAIN
+        and {str(name).lower() for name in headers} <= {"authorization"}
+        and all(isinstance(value, str) and value.isascii() and value.isprintable() for value in headers.values())
         and not any(word in name.lower() for name in settings for word in ("sse", "encryption", "request_payer"))
-        and str(settings.get("skip_signature", settings.get("aws_skip_signature", False))).lower() in ("false", "0", "")
         and not _has_proxy()
     )
 

@@ -41,6 +41,7 @@ _LISTED_AT_ONCE = 1000
 # Of other services obstore lists everything, and drops what comes before.
 _BEGIN_IN_THE_MIDDLE = (obstore.store.S3Store, obstore.store.GCSStore)
 _NOTHING = memoryview(b"")
+_MOST_OF_WEB_SERVERS = 32
 
 # How web servers say that they answer requests for objects only.
 _NO_HEADS = "405 Method Not Allowed"
@@ -69,15 +70,15 @@ class ObstoreClient(Client):
     for objects as they are stored, where that can be said.
     """
 
-    def __init__(self, make: Callable[..., Any], *, is_http: bool = False, signs: bool = False) -> None:
-        """`signs`: addresses that obstore signs may be asked for over connections of our own."""
+    def __init__(self, make: Callable[..., Any], *, is_http: bool = False, plain: bool = False) -> None:
+        """`plain`: an address, signed or not, is all that requests over connections of our own need."""
         self._make = make
         self._is_http = is_http
-        self._signs = signs
-        if signs and isinstance(make, ObstoreMaker):
+        self._plain = plain
+        if plain and isinstance(make, ObstoreMaker):
             self._own = make.own_requests()
         else:
-            self._own = OwnRequests(make(False), signs)
+            self._own = OwnRequests(make(False), None)
         self._store = self._own.store
         # What some servers do not do, once that has shown.
         self._takes_ranges = True
@@ -130,7 +131,7 @@ class ObstoreClient(Client):
         return self._make(False, retry_config={"max_retries": 0}) if self._is_http else self._store
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self._make, self._is_http, self._signs))
+        return (_rebuild, (self._make, self._is_http, self._plain))
 
     # --- reading
 
@@ -252,12 +253,16 @@ class ObstoreClient(Client):
         return self._version(obstore.get(store, path).meta)
 
     def _version(self, meta: ObjectMeta, method: str = "GET") -> Version:
-        e_tag, number = meta["e_tag"], meta["version"]
+        return self._told_by(
+            Version(meta["e_tag"], meta["version"], meta["last_modified"].timestamp(), meta["size"]), method
+        )
+
+    def _told_by(self, found: Version, method: str) -> Version:
         # An entity tag may be that of the content, so that it comes back with it. Several web servers for one address
         # may have different times.
-        timed = not self._is_http or (e_tag is None and number is None)
-        found = Version(e_tag, number, meta["last_modified"].timestamp() if timed else None, meta["size"])
         if self._is_http:
+            if found.e_tag is not None or found.number is not None:
+                found = found._replace(modified=None)
             # Some tell a tag or a date by one method only: what the other tells never is the same version.
             self._told[method] = _kinds(found)
             self._takes_heads = self._takes_heads and len(set(self._told.values())) == 1
@@ -266,13 +271,17 @@ class ObstoreClient(Client):
     def get_each(
         self, wanted: Sequence[tuple[str, int, int, Version]], at_once: int
     ) -> builtins.list[memoryview | None] | None:
-        return self._own.get_each(wanted, at_once)
+        return self._own.get_each(wanted, self._gently(at_once))
 
     def get_objects(self, paths: Sequence[str], at_once: int) -> builtins.list[Arrived | None] | None:
-        return self._own.get_objects(paths, at_once)
+        return self._own.get_objects(paths, self._gently(at_once))
+
+    def _gently(self, at_once: int) -> int:
+        """Web servers are not made for as many connections of one client as object stores are."""
+        return min(at_once, _MOST_OF_WEB_SERVERS) if self._is_http else at_once
 
     def version_of(self, arrived: Arrived) -> Version:
-        return self._own.version_of(arrived)
+        return self._told_by(self._own.version_of(arrived), "GET")
 
     def get_together(
         self, path: str, ranges: Sequence[tuple[int, int]], version: Version
@@ -485,8 +494,8 @@ class ObstoreClient(Client):
         return failure(error, folder)
 
 
-def _rebuild(make: Callable[..., Any], is_http: bool, signs: bool) -> ObstoreClient:
-    return ObstoreClient(make, is_http=is_http, signs=signs)
+def _rebuild(make: Callable[..., Any], is_http: bool, plain: bool) -> ObstoreClient:
+    return ObstoreClient(make, is_http=is_http, plain=plain)
 
 
 def _same(found: Version, wanted: Version | None, path: str) -> Version:

@@ -11,14 +11,19 @@ from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import obstore
+from obstore import exceptions
 
 from zvcore.stores.own_requests import OwnRequests
+from zvcore.stores.request_addresses import Addresses, PlainAddresses, SignedAddresses
 from zvcore.stores.variables import all_variables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-__all__ = ["GOOGLE_FILE", "GOOGLE_OPTIONS", "GOOGLE_VARIABLES", "ObstoreMaker"]
+__all__ = ["GOOGLE_FILE", "GOOGLE_OPTIONS", "GOOGLE_VARIABLES", "ObstoreMaker", "skips_signature"]
 
 # Objects that are stored with an encoding come as they are. Of large ones Google says the size by HTTP/2 only.
 _AS_STORED = {"Accept-Encoding": "gzip"}
@@ -32,6 +37,10 @@ _RETRIES: dict[str, Any] = {
 _READ_TIMEOUT = timedelta(seconds=60)
 _WRITE_TIMEOUT = timedelta(minutes=30)
 _MOST_KEPT = 32
+# Options of unsigned requests that change no address.
+_NOTHING_SPECIAL = {"skip_signature", "client_options"}
+_NOT_TO_SIGN = ("skip_signature", "access_key_id", "secret_access_key", "session_token", "credential_provider")
+_ANYBODY = {"access_key_id": "x", "secret_access_key": "x", "skip_signature": False}
 
 # Where credentials for Google come from, which obstore reads when a store is made: options, variables, and a file.
 GOOGLE_OPTIONS = ("service_account", "service_account_path", "service_account_key", "application_credentials")
@@ -51,17 +60,25 @@ class ObstoreMaker:
         recipe = self._recipe(writing, packed, more)
         return recipe.make() if recipe.parts is None else _shared(recipe)
 
+    def unsigned(self) -> ObstoreMaker:
+        """Makes stores that do not sign."""
+        return ObstoreMaker(self.kind, self.root, {**self.options, "skip_signature": True})
+
     def own_requests(self) -> OwnRequests:
-        """Requests at addresses that such a store signs."""
+        """Requests for which the address of an object is enough: a signed one, or that on a web server."""
         recipe = self._recipe(False, False, {})
-        return OwnRequests(recipe.make(), True) if recipe.parts is None else _shared_requests(recipe)
+        return _own_requests(recipe) if recipe.parts is None else _shared_requests(recipe)
 
     def _recipe(self, writing: bool, packed: bool, more: dict[str, Any]) -> _Recipe:
         options = {**self.options, **more}
         # obstore looks into the environment, too.
         files = _files(options) if self.kind == "GCSStore" else ()
         parts = (self.kind, self.root, _frozen(options), writing, packed, all_variables(), files)
-        return _Recipe(parts, lambda: _make(self.kind, self.root, options, writing, packed))
+        return _Recipe(
+            parts,
+            lambda: _make(self.kind, self.root, options, writing, packed),
+            lambda store: _addresses_of(self.kind, self.root, options, store),
+        )
 
 
 def _make(kind: str, root: str, options: dict[str, Any], writing: bool, packed: bool) -> Any:
@@ -84,10 +101,13 @@ def _make(kind: str, root: str, options: dict[str, Any], writing: bool, packed: 
 class _Recipe:
     """How a store is made. Those with equal parts make equal stores; None: they cannot be compared."""
 
-    __slots__ = ("hash", "make", "parts")
+    __slots__ = ("addresses", "hash", "make", "parts")
 
-    def __init__(self, parts: Hashable, make: Callable[[], Any]) -> None:
+    def __init__(
+        self, parts: Hashable, make: Callable[[], Any], addresses: Callable[[Any], Addresses | None]
+    ) -> None:
         self.make = make
+        self.addresses = addresses
         try:
             self.hash = hash(parts)
             self.parts: Hashable = parts
@@ -108,7 +128,44 @@ def _shared(recipe: _Recipe) -> Any:
 
 @lru_cache(maxsize=_MOST_KEPT)
 def _shared_requests(recipe: _Recipe) -> OwnRequests:
-    return OwnRequests(_shared(recipe), True)
+    return _own_requests(recipe)
+
+
+def _own_requests(recipe: _Recipe) -> OwnRequests:
+    store = recipe.make() if recipe.parts is None else _shared(recipe)
+    return OwnRequests(store, recipe.addresses(store))
+
+
+def _addresses_of(kind: str, root: str, options: Mapping[str, Any], store: Any) -> Addresses | None:
+    """Where objects are asked for; None where only obstore knows."""
+    headers = options.get("client_options", {}).get("default_headers") or {}
+    if kind == "HTTPStore":
+        return PlainAddresses(root, headers)
+    if not skips_signature(options):
+        return SignedAddresses(store)
+    address = _bucket_address(kind, root, options)
+    return None if address is None else PlainAddresses(address, headers)
+
+
+def skips_signature(options: Mapping[str, Any]) -> bool:
+    told = [value for name, value in options.items() if name.lower().endswith("skip_signature")]
+    return any(str(value).lower() not in ("false", "0", "") for value in told)
+
+
+def _bucket_address(kind: str, root: str, options: Mapping[str, Any]) -> str | None:
+    """Where the objects of a bucket are that may be read without a signature."""
+    if kind == "GCSStore":
+        return f"https://storage.googleapis.com/{root}" if options.keys() <= _NOTHING_SPECIAL else None
+    if kind != "S3Store":
+        return None
+    # Addresses that are signed, with whatever it be, tell how those without a signature begin.
+    signing = {name: value for name, value in options.items() if not name.lower().endswith(_NOT_TO_SIGN)}
+    store = _make(kind, root, {**signing, **_ANYBODY}, False, False)
+    try:
+        address = urlsplit(obstore.sign(store, "GET", "x", _READ_TIMEOUT))
+    except (exceptions.BaseError, OSError, ValueError):
+        return None
+    return f"{address.scheme}://{address.netloc}{address.path.removesuffix('/x')}"
 
 
 def _frozen(value: Any) -> Any:

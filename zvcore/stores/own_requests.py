@@ -1,22 +1,17 @@
-"""Requests over connections of our own, at addresses that obstore signs: as long as they go well, and many at once."""
+"""Requests over connections of our own: as long as they go well, and many at once."""
 
 from __future__ import annotations
 
 import time
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import obstore
 import obstore.store
-from obstore import exceptions
 
 from zvcore.stores.clients import Arrived, Version
 from zvcore.stores.http_heads import version_in
 from zvcore.stores.obstore_calls import with_threads
 from zvcore.stores.range_requests import (
-    Address,
     Wanted,
-    address_of,
     condition_of,
     fetch_objects,
     fetch_ranges,
@@ -29,18 +24,17 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from zvcore.stores.range_requests import Address
+    from zvcore.stores.request_addresses import Addresses, Method
+
 __all__ = ["OwnRequests", "is_strong"]
 
 T = TypeVar("T")
 
-_SIGNED_FOR = timedelta(minutes=10)
-_MOST_SIGNED = 4096
 # So often in a row may nothing get through, as from behind a firewall, before it is left for so many seconds: twice as
 # many each time.
 _MOST_IN_VAIN = 4
 _CLOSED, _MOST_CLOSED = 60.0, 3600.0
-# Who signs by asking a service, as a machine of Google's without a key does, takes longer, and would for each object.
-_SLOW_TO_SIGN = 0.03
 # Larger objects are stored in parts, which obstore does.
 _LARGEST_STORED = 32 << 20
 
@@ -49,6 +43,7 @@ _NUMBERS = {
     obstore.store.S3Store: b"x-amz-version-id",
     obstore.store.GCSStore: b"x-goog-generation",
     obstore.store.AzureStore: b"x-ms-version-id",
+    obstore.store.HTTPStore: b"",
 }
 
 
@@ -80,19 +75,17 @@ class OwnRequests:
     """`get_each`, `get_objects` and `put_each` as a `Client` has them, of what `store` reaches, while they go well.
 
     Who may not list a bucket is refused what is not there, and a bucket may be for reading only: so each kind of
-    request goes well or not by itself. `signs`: a signed address is all that they need.
+    request goes well or not by itself. `addresses`: an address of theirs is all that requests need; None: it is not.
     """
 
-    def __init__(self, store: Any, signs: bool) -> None:
+    def __init__(self, store: Any, addresses: Addresses | None) -> None:
         self.store = store
-        self.ranges = _Way(signs)
-        self.objects = _Way(signs)
+        self._at = addresses
+        possible = addresses is not None
+        self.ranges = _Way(possible)
+        self.objects = _Way(possible)
         # Other services want more than a signature and a body.
-        self.puts = _Way(signs and isinstance(store, obstore.store.S3Store))
-        # The first signature may wait for credentials, whoever signs.
-        self._has_signed = False
-        # Method -> path -> its signed address, and until when that is used.
-        self._signed: dict[str, dict[str, tuple[Address, float]]] = {"GET": {}, "PUT": {}}
+        self.puts = _Way(possible and isinstance(store, obstore.store.S3Store))
 
     def get_each(self, wanted: Sequence[tuple[str, int, int, Version]], at_once: int) -> list[memoryview | None] | None:
         asked = [place for place, (_, _, _, version) in enumerate(wanted) if is_strong(version)]
@@ -138,32 +131,18 @@ class OwnRequests:
         self.puts.went(any(one is not None for one in stored), refused)
         return _in_places(asked, stored, len(wanted))
 
-    def _addresses(self, way: _Way, method: Literal["GET", "PUT"], paths: Collection[str]) -> dict[str, Address] | None:
-        """The signed addresses of these objects; None where nothing is to be asked this way."""
+    def _addresses(self, way: _Way, method: Method, paths: Collection[str]) -> dict[str, Address] | None:
+        """The addresses of these objects; None where nothing is to be asked this way."""
         # Of a path that cannot be asked for, obstore says why.
-        if not way.goes or not paths or not all(map(str.isprintable, paths)):
+        if self._at is None or not way.goes or not paths or not all(map(str.isprintable, paths)):
             return None
         with_threads(next(iter(paths)))
-        now = time.monotonic()
-        signed = self._signed[method]
-        known = {path: one[0] for path in paths if (one := signed.get(path)) is not None and one[1] > now}
-        missing = [path for path in paths if path not in known]
-        if not missing:
-            return known
-        if len(signed) + len(missing) > _MOST_SIGNED:
-            signed.clear()
-        try:
-            urls = obstore.sign(self.store, method, missing, _SIGNED_FOR)
-        except (exceptions.BaseError, OSError, ValueError, NotImplementedError):
-            way.possible = False  # nothing to sign with, or no way to
-            return None
-        if self._has_signed and time.monotonic() - now > _SLOW_TO_SIGN:
+        found = self._at.of(method, paths)
+        if found is None:
+            way.possible = False
+        elif self._at.is_slow:
             way.close()
-        self._has_signed = True
-        for path, url in zip(missing, urls, strict=True):
-            known[path] = address_of(url, method)
-            signed[path] = (known[path], now + _SIGNED_FOR.total_seconds() / 2)
-        return known
+        return found
 
 
 def _in_places(places: Sequence[int], found: Sequence[T | None], count: int) -> list[T | None]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from zvcore.stores.obstore_stores import ObstoreMaker
     from zvcore.stores.writing import Anything
 
 __all__ = ["UnsignedFirst"]
@@ -28,28 +29,19 @@ T = TypeVar("T")
 _BRIEFLY: dict[str, Any] = {"retry_config": {"max_retries": 0}}
 
 
-class Unsigned:
-    """Makes stores that do not sign."""
-
-    def __init__(self, make: Callable[..., Any]) -> None:
-        self._make = make
-
-    def __call__(self, writing: bool, **more: Any) -> Any:
-        return self._make(writing, skip_signature=True, **more)
-
-
 class UnsignedFirst(Client):
     """Asks without a signature and, where that is refused, with the machine's role, if it has one."""
 
-    def __init__(self, make: Callable[..., Any], *, signs: bool) -> None:
+    def __init__(self, make: ObstoreMaker, *, plain: bool) -> None:
+        """`plain`: as `ObstoreClient` has it."""
         self._make = make
-        self._signs = signs
-        self._unsigned = self._client = ObstoreClient(Unsigned(make))
+        self._plain = plain
+        self._unsigned = self._client = ObstoreClient(make.unsigned(), plain=plain)
         self._looking = threading.Lock()
         self._has_looked = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self._make, self._signs))
+        return (_rebuild, (self._make, self._plain))
 
     def _ask(self, request: Callable[[ObstoreClient], T]) -> T:
         asked = self._client
@@ -67,7 +59,7 @@ class UnsignedFirst(Client):
 
     def _first_with_role(self, request: Callable[[ObstoreClient], T], refused: AccessRefusedError) -> T:
         """Make the request with the machine's role, which shows whether there is one."""
-        with_role = ObstoreClient(self._make, signs=self._signs)
+        with_role = ObstoreClient(self._make, plain=self._plain)
         self._has_looked = True
         try:
             answer = request(ObstoreClient(partial(self._make, **_BRIEFLY)))
@@ -132,8 +124,8 @@ class UnsignedFirst(Client):
         return self._ask(lambda client: client.listed_after(path, folder, last, most))
 
 
-def _rebuild(make: Callable[..., Any], signs: bool) -> UnsignedFirst:
-    return UnsignedFirst(make, signs=signs)
+def _rebuild(make: ObstoreMaker, plain: bool) -> UnsignedFirst:
+    return UnsignedFirst(make, plain=plain)
 
 
 def _without_credentials(refused: AccessRefusedError) -> AccessRefusedError:
