@@ -19,6 +19,11 @@ REASONS = (
         "document of the format that it was told",
     ),
     (
+        "web", r"open (an array )?and read a chunk.*",
+        "zvcore asks for the marks of four formats and two notes of unfinished conversions, and how the names of a "
+        "volume's chunks end; tensorstore for the one document of the format that it was told",
+    ),
+    (
         "durability", r"write over old files: .*",
         "zvcore keeps each old file until the new one is on the disk, which no peer does; its own row without that is "
         "`zvcore, none`",

@@ -314,7 +314,8 @@ class UnshardedLayout(ScaleLayout):
         if kind is None and self._may_be_packed:
             return None
         chain = self.chains_with(positions, np.array([kind], np.uint8) if kind else None)
-        return Sources(self._called(positions, kind or _PLAIN), blobs=[blobs[kind or _PLAIN]], chain=chain)
+        data = None if kind is None else memoryview(blobs[kind] or b"")
+        return Sources(self._called(positions, kind or _PLAIN), blobs=[data], chain=chain)
 
     def _order(self) -> tuple[int, ...]:
         """That kind first which most chunks have."""

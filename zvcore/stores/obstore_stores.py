@@ -103,9 +103,7 @@ class _Recipe:
 
     __slots__ = ("addresses", "hash", "make", "parts")
 
-    def __init__(
-        self, parts: Hashable, make: Callable[[], Any], addresses: Callable[[Any], Addresses | None]
-    ) -> None:
+    def __init__(self, parts: Hashable, make: Callable[[], Any], addresses: Callable[[Any], Addresses | None]) -> None:
         self.make = make
         self.addresses = addresses
         try:

@@ -103,7 +103,7 @@ cdef class UsualEntries:
     # Where its name lies in `raw`, and how long that is.
     cdef int64_t[::1] name_at, name_size
     cdef Py_ssize_t count
-    # The numbers of entries + 1, at or behind the places of their names; 0 is free. There are 2**(64 - unused_bits) slots.
+    # The numbers of entries + 1, at or behind the places of their names; 0 is free. There are 2**(64 - unused_bits).
     cdef uint32_t[::1] slots
     cdef int unused_bits
     cdef dict made
