@@ -201,9 +201,10 @@ class IndexCache(ProcessCache):
 
     def invalidate(self, store: Store, key: str) -> None:
         """Forget all values made from this object, also those that are being read."""
-        # What somebody begins to read now, is of the object as it is now.
-        if not self._parts and not self._flights:
-            return
+        with self._lock:
+            # What somebody begins to read from now on is of the object as it is now.
+            if not self._parts and not self._flights:
+                return
         object_id = store.object_id(key)
         with self._lock:
             for part in [*self._parts.get(object_id, ())]:
