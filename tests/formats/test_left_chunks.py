@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import zvcore
+from zvcore.errors import ConflictError
 from zvcore.stores import MemoryStore
 
 if TYPE_CHECKING:
@@ -56,6 +57,31 @@ def test_in_a_store_without_folders(kind: str) -> None:
     for name in ("zarr.json", ".zarray", "attributes.json"):
         store.delete(name)
     assert not zvcore.create(store, overwrite=True, **options)[...].any()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "precomputed", "precomputed shards"])
+def test_they_are_not_taken_for_values_without_overwrite(tmp_path: Path, kind: str) -> None:
+    volumes: dict[str, dict[str, Any]] = {
+        "precomputed": {}, "precomputed shards": {"sharding": "advise"}
+    }  # fmt: skip
+    options = {**USUAL, **KINDS[kind]} if kind in KINDS else {
+        "format": "precomputed", "shape": (4, 4, 4), "chunks": (2, 2, 2), "dtype": "u1", **volumes[kind],
+    }  # fmt: skip
+    zvcore.create(tmp_path / "a", **options)[...] = 7
+    for name in ("zarr.json", ".zarray", "attributes.json", "info"):
+        (tmp_path / "a" / name).unlink(missing_ok=True)
+    with pytest.raises(ConflictError, match="overwrite=True removes them"):
+        zvcore.create(tmp_path / "a", **options)
+    assert not any((tmp_path / "a" / name).exists() for name in ("zarr.json", ".zarray", "info"))
+    assert not zvcore.create(tmp_path / "a", overwrite=True, **options)[...].any()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("n5", "zarr3 without axes")])
+def test_empty_folders_are_no_chunks(tmp_path: Path, kind: str) -> None:
+    options = {**USUAL, **KINDS[kind]}
+    for name in ("c/9", "9"):
+        (tmp_path / "a" / name).mkdir(parents=True)
+    assert not zvcore.create(tmp_path / "a", **options)[...].any()
 
 
 @pytest.mark.parametrize("format", ["zarr3", "zarr2"])

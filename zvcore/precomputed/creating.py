@@ -13,11 +13,11 @@ from zvcore import codecs, documents
 from zvcore.casting import in_native_order
 from zvcore.choices import AUTO, Auto
 from zvcore.documents.members import Integer, Items, Number, Place, Text
-from zvcore.errors import MetadataError, UnsupportedError
+from zvcore.errors import ConflictError, InvalidKeyError, MetadataError, UnsupportedError
 from zvcore.precomputed.array import ScaleArray
 from zvcore.precomputed.attributes import ScaleAttributes
 from zvcore.precomputed.encodings import ChunkEncoding, get_encoding
-from zvcore.precomputed.layout import layout_of
+from zvcore.precomputed.layout import CHUNK_NAME, layout_of
 from zvcore.precomputed.metadata import (
     COMPRESSION,
     DATA_TYPES,
@@ -31,6 +31,7 @@ from zvcore.precomputed.metadata import (
 from zvcore.precomputed.sharded_store import as_spec
 from zvcore.precomputed.sharding_spec import ShardingSpec
 from zvcore.stores import Store, open_store
+from zvcore.stores.base import UnlistedError
 
 if TYPE_CHECKING:
     import os
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["create_volume", "data_encoding_of", "make_encoding", "zips_files"]
 
 _DEFAULT_CHUNK = 64
+# So many names of a folder show whether chunks are left in it.
+_LOOKED_AT = 1000
 
 
 def create_volume(
@@ -145,7 +148,22 @@ def _with_scale(store: Store, scale: dict[str, Any], wanted: Mapping[str, Any], 
         if old is not None and any(_has_key(other, scale["key"]) for other in old["scales"]):
             change_info(store, without)
         store.delete_prefix(resolve_key(scale["key"], store.root))
+    else:
+        added(documents.read(store, INFO))
+        _refuse_left_chunks(store, resolve_key(scale["key"], store.root))
     return InfoFile(store, change_info(store, added))
+
+
+def _refuse_left_chunks(store: Store, folder: str) -> None:
+    """ConflictError where files of chunks lie that no document tells of: they would be values of the new scale."""
+    try:
+        names = [name.rpartition("/")[2] for name in store.some_objects(folder, _LOOKED_AT)]
+    except (UnlistedError, InvalidKeyError):
+        return
+    left = next((name for name in names if CHUNK_NAME.fullmatch(name) or name.endswith((".shard", ".data"))), None)
+    if left is not None:
+        what = "chunks of a scale that info does not name are here, which would be values of the new one"
+        raise ConflictError(f"{what}; overwrite=True removes them", key=f"{store.root}/{folder}", found=left)
 
 
 def _has_key(scale: Any, key: str) -> bool:

@@ -15,7 +15,7 @@ from zvcore import documents
 from zvcore.boxes import default_chunks, lengths_of
 from zvcore.choices import AUTO, chosen
 from zvcore.codecs.single_values import stays_itself
-from zvcore.documents.left_chunks import remove_left_chunks
+from zvcore.documents.left_chunks import refuse_left_chunks, remove_left_chunks
 from zvcore.errors import CodecNotFoundError, ConflictError, LostMetadataWarning, MetadataError
 from zvcore.stores.sole import making
 from zvcore.zarr2.array import Zarr2Array
@@ -118,8 +118,9 @@ def begin_node(
 def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), separator: str = "") -> None:
     """Refuse to write over what is there, or remove it."""
     if not any(store.exists(mark) for mark in (DOCUMENT, GROUP)):
-        if overwrite and separator:
-            remove_left_chunks(store, "", separator)
+        if separator:
+            deal_with_left = remove_left_chunks if overwrite else refuse_left_chunks
+            deal_with_left(store, "", separator)
         return
     if not overwrite:
         raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)

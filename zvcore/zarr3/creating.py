@@ -12,7 +12,7 @@ from zvcore import documents
 from zvcore.boxes import CHUNK_BYTES, default_chunks, given_lengths, lengths_of, whole_number
 from zvcore.choices import AUTO, chosen
 from zvcore.codecs.single_values import stays_itself
-from zvcore.documents.left_chunks import remove_left_chunks
+from zvcore.documents.left_chunks import refuse_left_chunks, remove_left_chunks
 from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
 from zvcore.stores.sole import make_first
 from zvcore.zarr3.array import Zarr3Array, array_of
@@ -125,8 +125,10 @@ def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), arra
             raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
         store.delete_prefix("")
         forget_below(store, through)
-    elif overwrite and array is not None:
-        remove_left_chunks(store, array.key_prefix or "", array.separator)
+    elif array is not None:
+        deal_with_left = remove_left_chunks if overwrite else refuse_left_chunks
+        head = array.key_prefix or ""
+        deal_with_left(store, head + array.separator if head and array.shape else head, array.separator)
 
 
 def begin_node(
