@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -187,6 +187,28 @@ def test_a_range_that_was_asked_for_when_the_server_had_hung_up_already_is_asked
             assert arrived.poll(PATIENCE * 1000)
             range_requests._keep(connection)
             assert fetch_ranges(ranges, 1) == ([DATA[10:30]] * 2, False)
+
+
+@pytest.mark.usefixtures("way")
+def test_a_server_that_sends_a_byte_now_and_then_is_not_heard_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(range_requests, "_LONGEST", 0.2)
+    sent = []
+    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
+
+        def drip() -> None:
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                connection.recv(1 << 16)
+                for number in range(len(answer())):
+                    connection.sendall(answer()[number : number + 1])
+                    sent.append(number)
+                    time.sleep(0.05)
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        assert fetch_ranges(wanted(1, listening.getsockname()[1]), 4) == ([None], False)
+        thread.join()
+    assert len(sent) < len(answer()) - 10
 
 
 @contextmanager

@@ -49,6 +49,7 @@ cdef enum:
     LONGEST_HEAD = 1 << 15
     ATTEMPTS = 3                        # how often a range is asked for
     SIGNAL_MILLISECONDS = 100           # between looks for signals
+    SLOWEST = 64                        # bytes in a millisecond, of what is waited for
 
 
 cdef enum stage:
@@ -71,6 +72,7 @@ cdef struct Line:
     Py_ssize_t head_size
     Py_ssize_t got                      # bytes of the head, then of the body; of an excuse, of both
     bint ends                           # no other request goes this way
+    int64_t begun                       # when it was asked for
 
 
 @cython.final
@@ -237,15 +239,20 @@ cdef class Ranges:
 
 @cython.final
 cdef class PlainLines:
-    """Connections that are not encrypted, at most `room` of them, over which ranges are asked for."""
+    """Connections that are not encrypted, at most `room` of them, over which ranges are asked for.
+
+    `longest`: so many seconds each of them may take, besides those for its bytes at `SLOWEST`.
+    """
     cdef Ranges ranges
     cdef Line *lines
     cdef pollfd *polled
     cdef Py_ssize_t count
     cdef Py_ssize_t room
+    cdef int64_t longest
 
-    def __cinit__(self, Ranges ranges not None, Py_ssize_t room):
+    def __cinit__(self, Ranges ranges not None, Py_ssize_t room, double longest=60.0):
         self.ranges = ranges
+        self.longest = <int64_t> (1000 * longest)
         self.room = max(1, room)
         self.lines = <Line *> calloc(self.room, sizeof(Line))
         self.polled = <pollfd *> calloc(self.room, sizeof(pollfd))
@@ -294,7 +301,8 @@ cdef class PlainLines:
 
     def wait(self, double seconds):
         """(descriptor, what has become of it, the number of its range, whether it was open, whether it has answered)
-        of the next connection with which nothing goes on; None if no byte comes from anywhere for so long.
+        of the next connection with which nothing goes on; None if no byte comes from anywhere for so long, or too few
+        come of one range.
         """
         cdef Py_ssize_t i
         cdef Line *line
@@ -328,12 +336,25 @@ cdef class PlainLines:
                 return -1
             if ready < 0 or now - looked >= SIGNAL_MILLISECONDS:
                 looked = now
+                if self.waits_for_too_little(now):
+                    return -1
                 zv_need_python()
                 with gil:
                     PyErr_CheckSignals()
             for i in range(self.count if ready > 0 else 0):
                 if self.polled[i].revents:
                     self.go_on(i)
+
+    cdef bint waits_for_too_little(self, int64_t now) noexcept nogil:
+        """Whether a range takes longer than it may: a server could send it for ever, a byte at a time."""
+        cdef Py_ssize_t i
+        cdef const Asked *asked
+        for i in range(self.count):
+            asked = &self.ranges.asked[self.lines[i].number]
+            if self.lines[i].over == GOING_ON and <uint64_t> (now - self.lines[i].begun) > (
+                    <uint64_t> self.longest + (asked.body.length + <uint64_t> asked.given_size) // SLOWEST):
+                return True
+        return False
 
     cdef void go_on(self, Py_ssize_t i) noexcept nogil:
         """Send and receive what is possible without waiting."""
@@ -346,6 +367,7 @@ cdef class PlainLines:
         if number < 0:
             return AT_REST
         line.number = number
+        line.begun = zv_milliseconds()
         line.request_size = write_request(&self.ranges.asked[number], line.request)
         line.sent = line.got = 0
         line.ends = False

@@ -49,6 +49,8 @@ Got: TypeAlias = memoryview | Whole | None
 _PATIENCE = 20.0
 # The same where what is to be stored may lie in buffers of this machine, on its way through a thin line.
 _PATIENCE_STORING = 120.0
+# Seconds that one request may take, besides those for its bytes at 64 KiB a second: servers could send them one by one.
+_LONGEST, _SLOWEST = 60.0, 64 << 10
 # Seconds for which a connection is kept. A server that closed it earlier has said so, and it is not used.
 _KEPT = 60.0
 _MOST_KEPT = 128
@@ -208,7 +210,7 @@ class _Batch(ABC):
 class _PlainBatch(_Batch):
     def __init__(self, place: Place, wanted: Sequence[Wanted], at_once: int) -> None:
         super().__init__(place, wanted, at_once)
-        self.lines = PlainLines(self.ranges, self.at_once)
+        self.lines = PlainLines(self.ranges, self.at_once, _LONGEST)
 
     def results(self) -> list[Got]:
         return [self.ranges.received(number) for number in range(self.ranges.count)]
@@ -245,6 +247,11 @@ class _Answer:
         self.is_excuse = False
         self.excuse = b""
         self.ends = False
+        self.begun = time.monotonic()
+
+    def takes_too_long(self, now: float) -> bool:
+        size = len(self.given) + (0 if self.body is None else len(self.body))
+        return now - self.begun > _LONGEST + size / _SLOWEST
 
 
 class _EncryptedBatch(_Batch):
@@ -253,6 +260,7 @@ class _EncryptedBatch(_Batch):
         self.wanted = wanted
         self.found: list[Got] = [None] * len(wanted)
         self.answers: dict[int, _Answer] = {}
+        self.looked = time.monotonic()
         self.selector = selectors.DefaultSelector()
 
     def run(self) -> None:
@@ -270,6 +278,11 @@ class _EncryptedBatch(_Batch):
         ready = self.selector.select(self.patience)
         for key, _ in ready:
             self._advance(key.data)
+        now = time.monotonic()
+        if now - self.looked >= 1:
+            self.looked = now
+            if any(answer.takes_too_long(now) for answer in self.answers.values()):
+                return False
         return bool(ready)
 
     def _let_go(self, connection: _Connection) -> None:
