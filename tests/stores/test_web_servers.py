@@ -17,6 +17,7 @@ import pytest
 import zvcore
 from tests.stores.servers import QuickHandler, answering
 from zvcore.errors import AccessRefusedError, CorruptDataError
+from zvcore.stores import open_store
 from zvcore.stores.obstore_stores import ObstoreMaker
 
 if TYPE_CHECKING:
@@ -183,6 +184,14 @@ def test_an_object_that_is_replaced_is_not_mixed_with_the_new_one(tmp_path: Path
         np.testing.assert_array_equal(array[:8, :8, :8], VALUES[:8, :8, :8])
         zvcore.open(tmp_path / "a", "r+")[...] = VALUES[::-1]
         np.testing.assert_array_equal(array[:8, :8, :8], VALUES[::-1][:8, :8, :8])
+
+
+def test_hosts_of_all_kinds() -> None:
+    for host in ("[::1]:8000", "example.org", "user:secret@example.org:81"):
+        store: Any = open_store(f"http://{host}/a", "r")
+        assert store._client._own.objects.goes
+    other: Any = open_store("https://münchen.example/a", "r")
+    assert not other._client._own.objects.goes
 
 
 def test_public_buckets_are_asked_where_they_are() -> None:

@@ -138,7 +138,8 @@ def _addresses_of(kind: str, root: str, options: Mapping[str, Any], store: Any) 
     """Where objects are asked for; None where only obstore knows."""
     headers = options.get("client_options", {}).get("default_headers") or {}
     if kind == "HTTPStore":
-        return PlainAddresses(root, headers)
+        # How names in other letters are spelled in requests, obstore knows.
+        return PlainAddresses(root, headers) if root.isascii() else None
     if not skips_signature(options):
         return SignedAddresses(store)
     address = _bucket_address(kind, root, options)
