@@ -17,7 +17,7 @@ import pytest
 import zvcore
 from tests.stores.servers import QuickHandler, answering
 from zvcore.errors import AccessRefusedError, CorruptDataError
-from zvcore.stores import open_store
+from zvcore.stores import open_store, range_requests
 from zvcore.stores.obstore_stores import ObstoreMaker
 
 if TYPE_CHECKING:
@@ -93,7 +93,10 @@ class Site(QuickHandler):
 def site(folder: Path, kind: type[Site] = Site) -> Iterator[tuple[str, Any]]:
     made: Any = type("Made", (kind,), {"folder": folder, "seen": [], "most": 0})
     with answering(made) as port:
-        yield f"http://127.0.0.1:{port}", made
+        try:
+            yield f"http://127.0.0.1:{port}", made
+        finally:
+            range_requests.close_kept()
 
 
 def by_whom(made: Any) -> set[str]:
