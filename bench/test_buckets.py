@@ -54,6 +54,13 @@ def put(delay: float, kind: str, codec: str, whose: str) -> str:
     return place
 
 
+def end() -> None:
+    """End the servers, and forget them: another module may begin them anew."""
+    _stack.close()
+    server.cache_clear()
+    put.cache_clear()
+
+
 def ours(delay: float, place: str) -> Any:
     return zvcore.open(f"s3://bucket/{place}", mode="r+", storage_options=server(delay).options)
 
@@ -123,7 +130,7 @@ CONTESTS = [
 @pytest.fixture(scope="module", autouse=True)
 def _server_ends() -> Any:
     yield
-    _stack.close()
+    end()
 
 
 @pytest.mark.parametrize(*entrants(CONTESTS))

@@ -18,7 +18,7 @@ import tensorstore
 
 import zvcore
 from bench.contest import Contest, entrants, run_alone
-from bench.test_buckets import FAR, _stack, put, server
+from bench.test_buckets import FAR, end, put, server
 from bench.test_patterns import ALL, AT, BOX, values
 from zvcore.stores import MemoryStore, open_store
 
@@ -107,7 +107,8 @@ CONTESTS = [
 @pytest.fixture(scope="module", autouse=True)
 def _server_ends() -> Any:
     yield
-    _stack.close()
+    end()
+    volume.cache_clear()
 
 
 @pytest.mark.parametrize(*entrants(CONTESTS))
@@ -116,5 +117,5 @@ def test_contest(benchmark: Any, contest: Contest, who: str) -> None:
 
 
 if __name__ == "__main__":
-    with _stack:
-        run_alone(CONTESTS)
+    run_alone(CONTESTS)
+    end()

@@ -290,7 +290,7 @@ def test_interrupts_while_they_are_given_up_do_not_keep_them(store: LocalStore) 
             signal.signal(signal.SIGALRM, signal.default_int_handler)
             store, keys = LocalStore(sys.argv[1]), [f"c/{n}" for n in range(100)]
             interrupted = left = 0
-            for _ in range(250):
+            for _ in range(700):
                 try:
                     with store.edit_all(keys):
                         signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 4e-4))

@@ -13,6 +13,7 @@ from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from typing_extensions import Buffer
@@ -55,7 +56,7 @@ class Edit:
     ) -> None:
         self.forget()
         if self._lock is not None:
-            self._lock.__exit__(kind, error, trace)
+            _give_up(self._lock, kind, error, trace)
 
     def forget(self) -> None:
         """Keep nothing in memory of the object: it may have changed without another stamp."""
@@ -149,7 +150,23 @@ class EditAll:
                 edit.forget()
         finally:
             if self._lock is not None:
-                self._lock.__exit__(kind, error, trace)
+                _give_up(self._lock, kind, error, trace)
+
+
+def _give_up(
+    lock: AbstractContextManager[None],
+    kind: type[BaseException] | None,
+    error: BaseException | None,
+    trace: TracebackType | None,
+) -> None:
+    """Leave a lock. An interrupt may come where that begins, before anything is given up; to leave it twice is nothing
+    new to it.
+    """
+    try:
+        lock.__exit__(kind, error, trace)
+    except BaseException:
+        lock.__exit__(kind, error, trace)
+        raise
 
 
 @contextmanager
