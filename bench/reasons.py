@@ -9,11 +9,6 @@ __all__ = ["reason_of"]
 # (suite, expression that the whole name of a task matches, why)
 REASONS = (
     (
-        "archives", r"open and read one item, chunks .*",
-        "of 513 entries zvcore checks names, sizes and limits before it believes one, and looks for the marks of four "
-        "formats; with shards there are few entries",
-    ),
-    (
         "buckets", r"open an array and read a chunk, .*",
         "zvcore asks for the marks of four formats and two notes of unfinished conversions, tensorstore for the one "
         "document of the format that it was told",
