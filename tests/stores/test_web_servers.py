@@ -195,6 +195,10 @@ def test_hosts_of_all_kinds() -> None:
         assert store._client._own.objects.goes
     other: Any = open_store("https://münchen.example/a", "r")
     assert not other._client._own.objects.goes
+    # What is said of connections, obstore obeys.
+    for options in ({"timeout": "3s"}, {"user_agent": "me"}, {"default_headers": {"X-Token": "1"}}):
+        other = open_store("http://example.org/a", "r", options)
+        assert not other._client._own.objects.goes
 
 
 def test_public_buckets_are_asked_where_they_are() -> None:

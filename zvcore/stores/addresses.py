@@ -42,6 +42,8 @@ _CONNECTION = {
 # Those that requests over connections of our own may go without.
 _PLAIN = {"allow_http", "connect_timeout", "default_headers", "http1_only", "pool_idle_timeout",
           "pool_max_idle_per_host", "read_timeout", "timeout", "user_agent"}  # fmt: skip
+# The same of web servers, where all else that is said of connections has always been obeyed.
+_PLAIN_FOR_WEB = {"allow_http", "default_headers", "http1_only"}
 _AZURE = ("endpoint", "azure_endpoint", "azure_storage_endpoint")
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 # What s3fs calls the options that obstore has.
@@ -118,7 +120,7 @@ def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) 
         check_options(url, settings, {*_CONNECTION, "retry_config"})
     maker = ObstoreMaker(kind, root, {**settings, "client_options": connection})
     try:
-        plain = _plain(settings, connection)
+        plain = _plain(kind, settings, connection)
         is_http = kind == "HTTPStore"
         client = UnsignedFirst(maker, plain=plain) if nobody else ObstoreClient(maker, is_http=is_http, plain=plain)
     except Exception as error:
@@ -135,13 +137,13 @@ def _named(address: SplitResult) -> dict[str, str]:
     return {"Authorization": f"Basic {b64encode(text.encode()).decode()}"}
 
 
-def _plain(settings: dict[str, Any], connection: dict[str, Any]) -> bool:
+def _plain(kind: str, settings: dict[str, Any], connection: dict[str, Any]) -> bool:
     """Whether an address is all that a request needs: nothing was said of connections that only obstore knows, there is
     no proxy, and nothing of encryption or payment has to be sent along.
     """
     headers = connection.get("default_headers") or {}
     return (
-        connection.keys() <= _PLAIN
+        connection.keys() <= (_PLAIN_FOR_WEB if kind == "HTTPStore" else _PLAIN)
         and {str(name).lower() for name in headers} <= {"authorization"}
         and all(isinstance(value, str) and value.isascii() and value.isprintable() for value in headers.values())
         and not any(word in name.lower() for name in settings for word in ("sse", "encryption", "request_payer"))
