@@ -108,7 +108,7 @@ def ranges_over_connections() -> Callable[[], None]:
 
     def run() -> None:
         ranges = Ranges([wanted] * count)
-        lines = PlainLines(ranges, count)
+        lines = PlainLines(ranges, count, 60.0)
         for ours, theirs in pairs:
             theirs.send(answer)
             lines.add(ours.fileno(), True, True)

@@ -214,7 +214,7 @@ def test_a_server_that_sends_a_byte_now_and_then_is_not_heard_out(monkeypatch: p
 @contextmanager
 def silent() -> Iterator[tuple[PlainLines, socket.socket]]:
     """A connection over which a range was asked for, and its other end, which does not answer."""
-    lines = PlainLines(Ranges(wanted(1)), 1)
+    lines = PlainLines(Ranges(wanted(1)), 1, PATIENCE)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
@@ -274,7 +274,7 @@ def test_signals_that_interrupt_nothing_are_handled_while_it_waits() -> None:
 
 
 def test_more_connections_than_there_is_room_for_are_not_taken() -> None:
-    lines = PlainLines(Ranges(wanted(3)), 1)
+    lines = PlainLines(Ranges(wanted(3)), 1, PATIENCE)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
@@ -289,7 +289,7 @@ def test_more_connections_than_there_is_room_for_are_not_taken() -> None:
 
 def test_what_came_before_a_connection_broke_is_not_taken_for_the_range() -> None:
     ranges = Ranges(wanted(1))
-    lines = PlainLines(ranges, 1)
+    lines = PlainLines(ranges, 1, PATIENCE)
     for given, outcome, data in [(answer()[:-1], Outcome.LOST, None), (answer(), Outcome.AT_REST, DATA[10:30])]:
         ours, theirs = socket.socketpair()
         with ours:

@@ -5,7 +5,6 @@ what they call themselves.
 from __future__ import annotations
 
 import gzip
-import threading
 from base64 import b64encode
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -32,20 +31,6 @@ class Site(QuickHandler):
 
     folder: Path
     seen: list[tuple[str, str, dict[str, str]]]
-    most = 0
-    _now = 0
-    _guard = threading.Lock()
-
-    def setup(self) -> None:
-        super().setup()
-        with self._guard:
-            type(self)._now += 1
-            type(self).most = max(type(self).most, type(self)._now)
-
-    def finish(self) -> None:
-        with self._guard:
-            type(self)._now -= 1
-        super().finish()
 
     def do_GET(self) -> None:
         path = unquote(urlsplit(self.path).path).lstrip("/")
@@ -91,7 +76,7 @@ class Site(QuickHandler):
 
 @contextmanager
 def site(folder: Path, kind: type[Site] = Site) -> Iterator[tuple[str, Any]]:
-    made: Any = type("Made", (kind,), {"folder": folder, "seen": [], "most": 0})
+    made: Any = type("Made", (kind,), {"folder": folder, "seen": []})
     with answering(made) as port:
         try:
             yield f"http://127.0.0.1:{port}", made
@@ -127,7 +112,6 @@ def test_arrays_are_read(tmp_path: Path, kind: str) -> None:
         made.seen.clear()
         array[:8, :8, :8]
         assert by_whom(made) == {"zvcore"} and len(made.seen) == 1
-        assert made.most <= 40
 
 
 def test_a_name_and_a_password_go_along(tmp_path: Path) -> None:
@@ -187,6 +171,18 @@ def test_an_object_that_is_replaced_is_not_mixed_with_the_new_one(tmp_path: Path
         np.testing.assert_array_equal(array[:8, :8, :8], VALUES[:8, :8, :8])
         zvcore.open(tmp_path / "a", "r+")[...] = VALUES[::-1]
         np.testing.assert_array_equal(array[:8, :8, :8], VALUES[::-1][:8, :8, :8])
+
+
+def test_web_servers_are_not_asked_for_as_much_at_once_as_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    store: Any = open_store("http://127.0.0.1:9/a", "r")
+    client = store._client
+    given: list[int] = []
+    for name in ("get_each", "get_objects"):
+        monkeypatch.setattr(client._own, name, lambda wanted, at_once: given.append(at_once))
+    for at_once in (4, 128):
+        client.get_each([], at_once)
+        client.get_objects([], at_once)
+    assert given == [4, 4, 32, 32]
 
 
 def test_hosts_of_all_kinds() -> None:

@@ -90,7 +90,10 @@ def test_offsets_of_more_than_32_bits() -> None:
     assert not entries.read(raw, 1, 3, (5 << 32) + 3 + 36, Entry)
     assert not entries.read(raw, 2, 3, 6 << 32, Entry)
     assert not entries.read(raw[:-1], 1, 3, 6 << 32, Entry)
+    assert "a" not in entries and not [*entries]
     assert not entries.read(b"", 1 << 40, 0, 0, Entry)
+    assert entries.get("a") is None and len(entries) == 0
+    assert UsualEntries().get("a") is None and not [*UsualEntries()]
     assert entries.read(b"", 0, 0, 0, Entry) and not [*entries] and entries.get("a") is None
 
 

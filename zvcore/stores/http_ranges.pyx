@@ -49,6 +49,9 @@ cdef enum:
     LONGEST_HEAD = 1 << 15
     ATTEMPTS = 3                        # how often a range is asked for
     SIGNAL_MILLISECONDS = 100           # between looks for signals
+
+
+cpdef enum:
     SLOWEST = 64                        # bytes in a millisecond, of what is waited for
 
 
@@ -250,7 +253,7 @@ cdef class PlainLines:
     cdef Py_ssize_t room
     cdef int64_t longest
 
-    def __cinit__(self, Ranges ranges not None, Py_ssize_t room, double longest=60.0):
+    def __cinit__(self, Ranges ranges not None, Py_ssize_t room, double longest):
         self.ranges = ranges
         self.longest = <int64_t> (1000 * longest)
         self.room = max(1, room)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from zvcore.stores.http_answers import SENT_AT_ONCE, Outcome
-from zvcore.stores.http_ranges import PlainLines, Ranges
+from zvcore.stores.http_ranges import SLOWEST, PlainLines, Ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,8 +49,8 @@ Got: TypeAlias = memoryview | Whole | None
 _PATIENCE = 20.0
 # The same where what is to be stored may lie in buffers of this machine, on its way through a thin line.
 _PATIENCE_STORING = 120.0
-# Seconds that one request may take, besides those for its bytes at 64 KiB a second: servers could send them one by one.
-_LONGEST, _SLOWEST = 60.0, 64 << 10
+# Seconds that one request may take, besides those for its bytes at `SLOWEST`: a server could send them one by one.
+_LONGEST = 60.0
 # Seconds for which a connection is kept. A server that closed it earlier has said so, and it is not used.
 _KEPT = 60.0
 _MOST_KEPT = 128
@@ -251,7 +251,7 @@ class _Answer:
 
     def takes_too_long(self, now: float) -> bool:
         size = len(self.given) + (0 if self.body is None else len(self.body))
-        return now - self.begun > _LONGEST + size / _SLOWEST
+        return now - self.begun > _LONGEST + size / (1000 * SLOWEST)
 
 
 class _EncryptedBatch(_Batch):

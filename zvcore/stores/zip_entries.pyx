@@ -109,14 +109,19 @@ cdef class UsualEntries:
     cdef dict made
 
     def read(self, bytes raw not None, Py_ssize_t count, int64_t shift, int64_t end, type entry not None):
-        """False where anything is unusual or wrong, or two have the same name. The last one's limit is `end`."""
-        self.count = 0
-        self.made = {}
-        self.raw, self.entry = raw, entry
+        """False where anything is unusual or wrong, or two have the same name: then there are none. The last one's
+        limit is `end`.
+        """
+        self.made, self.count = None, 0
         if count < 0 or count > PyBytes_GET_SIZE(raw) // RECORD:
             return False
+        self.raw, self.entry = raw, entry
         self.make_room(count)
-        return self.read_records(count, shift) and self.set_limits(end)
+        if not self.read_records(count, shift) or not self.set_limits(end):
+            self.count = 0
+            return False
+        self.made = {}
+        return True
 
     cdef int make_room(self, Py_ssize_t count) except -1:
         cdef int bits = 4
@@ -213,9 +218,12 @@ cdef class UsualEntries:
     # --- as a mapping
 
     def get(self, name, default=None):
-        cdef PyObject *made = PyDict_GetItem(self.made, name)
+        cdef PyObject *made
         cdef Py_ssize_t slot, steps, i
         cdef bytes raw
+        if self.made is None:
+            return default      # nothing was read
+        made = PyDict_GetItem(self.made, name)
         if made != NULL:
             return <object> made
         if not isinstance(name, str) or not (<str> name).isascii():
@@ -246,6 +254,5 @@ cdef class UsualEntries:
 
     def __iter__(self):
         cdef Py_ssize_t i
-        cdef const char *data = PyBytes_AS_STRING(self.raw)
         for i in range(self.count):
-            yield PyUnicode_DecodeASCII(data + self.name_at[i], self.name_size[i], NULL)
+            yield PyUnicode_DecodeASCII(PyBytes_AS_STRING(self.raw) + self.name_at[i], self.name_size[i], NULL)

@@ -127,8 +127,7 @@ def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), arra
         forget_below(store, through)
     elif array is not None:
         deal_with_left = remove_left_chunks if overwrite else refuse_left_chunks
-        head = array.key_prefix or ""
-        deal_with_left(store, head + array.separator if head and array.shape else head, array.separator)
+        deal_with_left(store, array.key_head, array.separator)
 
 
 def begin_node(
