@@ -233,8 +233,9 @@ def test_objects_come_in_their_order_and_missing_ones_are_known(served: Served, 
     assert not refused
     for name, one in zip(names, found, strict=True):
         assert one is not None
-        said, data = one
+        said, data, size = one
         assert data == served.objects.get(name)
+        assert size == len(data or b"")
         assert said.startswith(b"HTTP/1.1 404" if data is None else b"HTTP/1.1 200")
     assert len(served.asked) == len(names)
     if excuse in ("plain", "chunked"):

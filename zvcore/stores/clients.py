@@ -41,10 +41,11 @@ class Found(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """An object, or that there is none; and what the server said of it, as it said it."""
+    """An object or a part of it, or that there is none; what the server said of it, as it said it; its size."""
 
     data: memoryview | None
     head: bytes
+    size: int
 
 
 class ChangedError(ZvcoreError):

@@ -1,6 +1,6 @@
 """What requests for objects and ranges of them say, and whether an answer is the one. Nothing here does I/O."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 
 cpdef enum:
@@ -10,6 +10,7 @@ cpdef enum:
 
 cdef enum Task:
     RANGE = 0                           # of an object that is there
+    PART                                # the same of whatever version is there, if one is; it may reach beyond its end
     OBJECT                              # all of one, which may not be there
     STORE                               # one in place of another, or where there is none
 
@@ -39,11 +40,11 @@ cdef struct Asked:
     Py_ssize_t tag_size
     const char *given                   # to be stored
     Py_ssize_t given_size
-    uint64_t start
+    int64_t start                       # below zero: so many bytes from the end, without a `stop`
     uint64_t stop
-    uint64_t size                       # of the object
+    uint64_t size                       # of the object, that of a range before it has come
     Body body                           # what the last answer announced
-    char *head                          # of the answer that has come, of whole objects
+    char *head                          # of the answer that has come, but for ranges
     Py_ssize_t head_size
     char *data                          # its bytes
     bint is_there                       # or is known not to be; of what is stored: it is known what became of it

@@ -1,6 +1,6 @@
 """What requests for objects and ranges of them say, and whether an answer is the one. Nothing here does I/O."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memchr, memcmp, memcpy
 
@@ -27,6 +27,8 @@ cdef Py_ssize_t write_request(const Asked *asked, char *to) noexcept nogil:
         memcpy(at, asked.tag, asked.tag_size)
         at += asked.tag_size
         at += snprintf(at, LONGEST_REST, b"Content-Length: %llu\r\n", <unsigned long long> asked.given_size)
+    if asked.task == PART:
+        at += write_part(asked, at)
     if asked.task != RANGE:
         memcpy(at, b"\r\n", 2)
         at += 2
@@ -40,6 +42,13 @@ cdef Py_ssize_t write_request(const Asked *asked, char *to) noexcept nogil:
     at += asked.tag_size
     memcpy(at, b"\r\n\r\n", 4)
     return at + 4 - to
+
+
+cdef Py_ssize_t write_part(const Asked *asked, char *to) noexcept nogil:
+    if asked.start < 0:
+        return snprintf(to, LONGEST_REST, b"Range: bytes=%lld\r\n", <long long> asked.start)
+    return snprintf(to, LONGEST_REST, b"Range: bytes=%lld-%llu\r\n", <long long> asked.start,
+                    <unsigned long long> (asked.stop - 1))
 
 
 cdef Py_ssize_t end_of_head(const char *data, Py_ssize_t begin, Py_ssize_t size) noexcept nogil:
@@ -67,7 +76,7 @@ cdef Outcome not_fitting(const char *head, Py_ssize_t size) noexcept nogil:
     cdef int code = 0
     if size >= 12:
         code = (head[9] - ZERO) * 100 + (head[10] - ZERO) * 10 + head[11] - ZERO
-    if code == 404 or code == 409 or code == 412 or code == 429 or 500 <= code < 600:
+    if code == 404 or code == 409 or code == 412 or code == 416 or code == 429 or 500 <= code < 600:
         return UNEXPECTED
     return REFUSED
 
@@ -116,16 +125,48 @@ cdef Outcome check_answer(const char *head, Py_ssize_t size, Asked *asked) noexc
     """GOING_ON or ENDED if a head, without the empty line at its end, announces just what was asked for, or says that
     there is no such object, that one was stored, or that its condition does not hold.
     """
-    return check_range(head, size, asked) if asked.task == RANGE else check_whole(head, size, asked)
+    if asked.task == RANGE or (asked.task == PART and not is_missing(head, size)):
+        return check_range(head, size, asked)
+    return check_whole(head, size, asked)
+
+
+cdef inline bint is_missing(const char *head, Py_ssize_t size) noexcept nogil:
+    return size >= 12 and memcmp(head, b"HTTP/1.1 404", 12) == 0
+
+
+cdef bint check_span(const Field *field, Asked *asked, uint64_t *length) noexcept nogil:
+    """Whether Content-Range says what was asked for, and of how many bytes that is."""
+    cdef uint64_t first, last, size
+    cdef const char *at = field.value
+    cdef const char *end = at + field.value_size
+    if field.value_size < 6 or memcmp(at, b"bytes ", 6) != 0:
+        return False
+    at += 6
+    if not (take_number(&at, end, b"-", &first) and take_number(&at, end, b"/", &last)
+            and take_number(&at, end, 0, &size) and first <= last < size):
+        return False
+    length[0] = last - first + 1
+    if asked.task == RANGE:
+        return first == <uint64_t> asked.start and last == asked.stop - 1 and size == asked.size
+    asked.size = size
+    if asked.start < 0:
+        return last == size - 1 and length[0] == min(size, <uint64_t> -asked.start)
+    return first == <uint64_t> asked.start and last == min(size, asked.stop) - 1
+
+
+cdef bint take_number(const char **at, const char *end, char mark, uint64_t *value) noexcept nogil:
+    """Take the number before this mark, and the mark; before the end, where the mark is 0."""
+    cdef const char *stop = end if mark == 0 else <const char *> memchr(at[0], mark, end - at[0])
+    if stop == NULL:
+        return False
+    value[0] = number_in(at[0], stop - at[0])
+    at[0] = stop + (mark != 0)
+    return value[0] != NO_NUMBER
 
 
 cdef Outcome check_range(const char *head, Py_ssize_t size, Asked *asked) noexcept nogil:
-    cdef char span[96]
-    cdef char length[24]
-    cdef int span_size = snprintf(span, sizeof(span), b"bytes %llu-%llu/%llu", <unsigned long long> asked.start,
-                                  <unsigned long long> (asked.stop - 1), <unsigned long long> asked.size)
-    cdef int length_size = snprintf(length, sizeof(length), b"%llu", <unsigned long long> (asked.stop - asked.start))
-    cdef bint has_span = False, has_length = False, has_tag = False, fits = True
+    cdef uint64_t span = 0, length = 0
+    cdef bint has_span = False, has_length = False, has_tag = asked.task == PART, fits = True
     cdef Outcome result = GOING_ON
     cdef const char *line = head
     cdef Field field
@@ -136,10 +177,12 @@ cdef Outcome check_range(const char *head, Py_ssize_t size, Asked *asked) noexce
         if line == NULL:
             break
         if is_field(&field, b"content-range", 13):
-            has_span = fits = is_text(field.value, field.value_size, span, span_size)
+            fits = not has_span and check_span(&field, asked, &span)
+            has_span = True
         elif is_field(&field, b"content-length", 14):
-            has_length = fits = is_text(field.value, field.value_size, length, length_size)
-        elif is_field(&field, b"etag", 4):
+            fits = not has_length
+            has_length, length = True, number_in(field.value, field.value_size)
+        elif is_field(&field, b"etag", 4) and asked.task == RANGE:
             has_tag = fits = is_text(field.value, field.value_size, asked.tag, asked.tag_size)
         elif is_field(&field, b"content-encoding", 16):
             fits = is_text(field.value, field.value_size, b"identity", 8)
@@ -147,8 +190,8 @@ cdef Outcome check_range(const char *head, Py_ssize_t size, Asked *asked) noexce
             fits = False
         elif closes(&field):
             result = ENDED
-    asked.body = Body(asked.stop - asked.start, False, False)
-    return result if fits and has_span and has_length and has_tag else REFUSED
+    asked.body = Body(span, False, False)
+    return result if fits and has_span and has_length and length == span and has_tag else REFUSED
 
 
 cdef Outcome check_whole(const char *head, Py_ssize_t size, Asked *asked) noexcept nogil:
@@ -159,7 +202,7 @@ cdef Outcome check_whole(const char *head, Py_ssize_t size, Asked *asked) noexce
     cdef Field field
     cdef Body body = Body(0, False, False)
     if size < 12 or (memcmp(head, b"HTTP/1.1 200", 12) != 0
-                     and memcmp(head, b"HTTP/1.1 404" if asked.task == OBJECT else b"HTTP/1.1 412", 12) != 0):
+                     and memcmp(head, b"HTTP/1.1 412" if asked.task == STORE else b"HTTP/1.1 404", 12) != 0):
         return not_fitting(head, size)
     body.excuse = asked.task == STORE or head[9] == b"4"
     while fits:
@@ -177,6 +220,7 @@ cdef Outcome check_whole(const char *head, Py_ssize_t size, Asked *asked) noexce
         elif closes(&field):
             result = ENDED
     asked.body = body
+    asked.size = 0 if body.excuse else body.length
     # Of an object the length must be said; an excuse says either, or is not worth reading. What is wrong with one
     # object is no reason to ask for no other.
     if not fits or (has_length and body.chunked) or not (has_length or body.excuse):
@@ -194,7 +238,7 @@ cdef uint64_t number_in(const char *text, Py_ssize_t size) noexcept nogil:
     """What these decimal digits say; NO_NUMBER for everything else."""
     cdef uint64_t found = 0
     cdef Py_ssize_t i
-    if not 0 < size <= 18:
+    if not 0 < size <= 18 or (size > 1 and text[0] == b"0"):
         return NO_NUMBER
     for i in range(size):
         if not b"0" <= text[i] <= b"9":

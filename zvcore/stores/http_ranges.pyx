@@ -12,8 +12,8 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from zvcore.stores.http_answers cimport (
-    AT_REST, ENDED, GOING_ON, LONGEST_REST, LOST, OBJECT, RANGE, REFUSED, SENT_AT_ONCE, STORE, UNEXPECTED, Asked,
-    Outcome, check_answer, end_of_head, excuse_ends, write_request,
+    AT_REST, ENDED, GOING_ON, LONGEST_REST, LOST, OBJECT, PART, RANGE, REFUSED, SENT_AT_ONCE, STORE, UNEXPECTED,
+    Asked, Outcome, check_answer, end_of_head, excuse_ends, write_request,
 )
 from zvcore.system.atomics cimport zv_milliseconds
 from zvcore.system.interpreter cimport zv_need_python
@@ -120,19 +120,20 @@ cdef class Ranges:
             raise MemoryError
         self.held = []
         for number, one in enumerate(wanted):
-            if number >= self.count or not (one.stop is None or 0 <= one.start < one.stop <= one.size):
+            if number >= self.count or not can_be_asked_for(one):
                 raise ValueError(f"{one.start}..{one.stop} of {one.size} bytes cannot be asked for")
-            request, tag = one.address.request, one.e_tag.encode()
+            request, tag = one.address.request, (one.e_tag or "").encode()
             self.held.append((request, tag))
             asked = &self.asked[number]
             asked.request, asked.request_size = <const char *> request, len(request)
             asked.tag, asked.tag_size = <const char *> tag, len(tag)
             if one.data is not None:
                 self.give(asked, one.data)
-            elif one.stop is None:
+            elif one.start == 0 and one.stop is None:
                 asked.task = OBJECT
             else:
-                asked.start, asked.stop, asked.size = one.start, one.stop, one.size
+                asked.task = PART if one.e_tag is None else RANGE
+                asked.start, asked.stop, asked.size = one.start, one.stop or 0, one.size
             self.queue[number] = number
             self.left += 1
             self.longest_request = max(self.longest_request, asked.request_size + asked.tag_size + LONGEST_REST
@@ -215,9 +216,7 @@ cdef class Ranges:
         return None if found < 0 else found == 1
 
     def received(self, Py_ssize_t number):
-        """What `PlainLines` got of a range, once; None if it did not come. Of a whole object: (the head of the answer,
-        the object or None where there is none, and of what was to be stored).
-        """
+        """What `PlainLines` got of this, once, as `with_head` gives it; None if it did not come."""
         self._check(number)
         cdef Asked *asked = &self.asked[number]
         cdef Received found
@@ -230,12 +229,31 @@ cdef class Ranges:
             asked.data = NULL
             data = memoryview(found)
         asked.is_there = False
-        return data if asked.task == RANGE else (asked.head[:asked.head_size], data)
+        return data if asked.task == RANGE else self.with_head(number, asked.head[:asked.head_size], data)
+
+    def with_head(self, Py_ssize_t number, bytes head, data):
+        """(the head of the answer that was checked last, the bytes or None where there are none, how many all of the
+        object has), of objects, parts and what was to be stored; the bytes, of a range.
+        """
+        self._check(number)
+        return data if self.asked[number].task == RANGE else (head, data, self.asked[number].size)
 
     cdef int _check(self, Py_ssize_t number) except -1:
         if not 0 <= number < self.count:
             raise IndexError(f"range {number} of {self.count}")
         return 0
+
+
+# No object has as many bytes.
+cdef object LARGEST = 1 << 62
+
+
+cdef bint can_be_asked_for(one) except -1:
+    if one.stop is None:
+        return -LARGEST <= one.start <= 0
+    if not 0 <= one.start < one.stop <= LARGEST:
+        return False
+    return one.e_tag is None or one.stop <= one.size
 
 
 # --- many connections

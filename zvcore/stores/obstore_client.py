@@ -41,6 +41,8 @@ _LISTED_AT_ONCE = 1000
 # Of other services obstore lists everything, and drops what comes before.
 _BEGIN_IN_THE_MIDDLE = (obstore.store.S3Store, obstore.store.GCSStore)
 _NOTHING = memoryview(b"")
+# No object has as many bytes.
+_BEYOND_ALL = 1 << 62
 _MOST_OF_WEB_SERVERS = 32
 
 # How web servers say that they answer requests for objects only.
@@ -137,8 +139,10 @@ class ObstoreClient(Client):
 
     def get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found | None:
         begin(path)
-        if (stop is not None and stop <= start) or start >= 1 << 62:
+        if (stop is not None and stop <= start) or start >= _BEYOND_ALL:
             return self._empty(path, version)
+        if version is None and (arrived := self._arrived(path, start, stop)) is not None:
+            return None if arrived.data is None else Found(arrived.data, self.version_of(arrived))
         for attempt in range(_REQUESTS):
             try:
                 return self._either_way(path, lambda store: self._get(store, path, start, stop, version))
@@ -177,11 +181,11 @@ class ObstoreClient(Client):
         whole = not self._takes_ranges or (start == 0 and stop is None)
         if not whole:
             if start < 0:
-                options["range"] = {"suffix": min(-start, 1 << 62)}
+                options["range"] = {"suffix": min(-start, _BEYOND_ALL)}
             elif stop is None:
                 options["range"] = {"offset": start}
             else:
-                options["range"] = (start, min(stop, 1 << 62))
+                options["range"] = (start, min(stop, _BEYOND_ALL))
         if version is not None and version.e_tag is not None and is_strong(version):
             options["if_match"] = version.e_tag
         result: GetResult = obstore.get(store, path, options=options or None)
@@ -207,7 +211,7 @@ class ObstoreClient(Client):
             options["range"] = (start, stop)
         elif start:
             options["range"] = {"offset": start}
-        if (start >= 0 and (stop is None or start < stop <= 1 << 62)) or -(1 << 62) < start < 0:
+        if (start >= 0 and (stop is None or start < stop <= _BEYOND_ALL)) or -_BEYOND_ALL < start < 0:
             try:
                 result = await obstore.get_async(self._store_for(path), path, options=options or None)
                 _check_encoding(result, path)
@@ -282,6 +286,13 @@ class ObstoreClient(Client):
 
     def version_of(self, arrived: Arrived) -> Version:
         return self._told_by(self._own.version_of(arrived), "GET")
+
+    def _arrived(self, path: str, start: int, stop: int | None) -> Arrived | None:
+        """What came over a connection of our own. The end of an object is asked for only where servers know how."""
+        understood = self._takes_ranges and (start >= 0 or self._takes_suffixes) and (start <= 0 or stop is not None)
+        if not understood or self._store_for(path) is not self._store:
+            return None
+        return self._own.get_part(path, max(start, -_BEYOND_ALL), stop and min(stop, _BEYOND_ALL))
 
     def get_together(
         self, path: str, ranges: Sequence[tuple[int, int]], version: Version

@@ -14,6 +14,7 @@ from zvcore.stores.range_requests import (
     Wanted,
     condition_of,
     fetch_objects,
+    fetch_parts,
     fetch_ranges,
     store_objects,
 )
@@ -84,6 +85,8 @@ class OwnRequests:
         possible = addresses is not None
         self.ranges = _Way(possible)
         self.objects = _Way(possible)
+        self.parts = _Way(possible)
+        self.ends = _Way(possible)
         # Other services want more than a signature and a body.
         self.puts = _Way(possible and isinstance(store, obstore.store.S3Store))
 
@@ -106,11 +109,22 @@ class OwnRequests:
             return None
         found, refused = fetch_objects([addresses[path] for path in paths], at_once)
         self.objects.went(any(found), refused)
-        return [None if one is None else Arrived(one[1], one[0]) for one in found]
+        return [None if one is None else Arrived(one[1], one[0], one[2]) for one in found]
+
+    def get_part(self, path: str, start: int, stop: int | None) -> Arrived | None:
+        """Of whatever version is there: from `start` up to `stop`, so many bytes of the end, or all. None where nothing
+        came.
+        """
+        way = self.ends if start < 0 else self.objects if stop is None else self.parts
+        addresses = self._addresses(way, "GET", {path})
+        if addresses is None:
+            return None
+        (found,), refused = fetch_parts([Wanted(addresses[path], start, stop, None)], 1)
+        way.went(found is not None, refused)
+        return None if found is None else Arrived(found[1], found[0], found[2])
 
     def version_of(self, arrived: Arrived) -> Version:
-        assert arrived.data is not None
-        return version_in(arrived.head, _NUMBERS[type(self.store)], len(arrived.data))
+        return version_in(arrived.head, _NUMBERS[type(self.store)], arrived.size)
 
     def put_each(
         self, wanted: Sequence[tuple[str, Buffer, Version | Anything | None]], at_once: int

@@ -37,13 +37,14 @@ __all__ = [
     "close_kept",
     "condition_of",
     "fetch_objects",
+    "fetch_parts",
     "fetch_ranges",
     "store_objects",
 ]
 
-# Of a whole object: the head of the answer, and the object, or that there is none.
-Whole: TypeAlias = tuple[bytes, memoryview | None]
-Got: TypeAlias = memoryview | Whole | None
+# Of an object, or a part of whatever version: the head of the answer, the bytes, or that there is no object, and its size.
+Headed: TypeAlias = tuple[bytes, memoryview | None, int]
+Got: TypeAlias = memoryview | Headed | None
 
 # Seconds in which no byte comes from anywhere, after which nothing is waited for.
 _PATIENCE = 20.0
@@ -76,14 +77,15 @@ class Address(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A range of an object that has this entity tag and size; an object that may not be there, where there is no end;
-    what is to be stored, where `e_tag` is the field with the condition, if there is one.
+    """A range of an object that has this entity tag and size; of one that may be there, in whatever version, where the
+    tag is None, and then a `start` below zero counts from the end, and has no `stop`; all of such an object, where there
+    is neither; what is to be stored, where `e_tag` is the field with the condition, if there is one.
     """
 
     address: Address
     start: int = 0
     stop: int | None = None
-    e_tag: str = ""
+    e_tag: str | None = ""
     size: int = 0
     data: Buffer | None = None
 
@@ -344,8 +346,7 @@ class _EncryptedBatch(_Batch):
             return False
         else:
             data = answer.body.toreadonly()
-        whole = self.wanted[answer.number].stop is None
-        self.found[answer.number] = (answer.head, data) if whole else data
+        self.found[answer.number] = self.ranges.with_head(answer.number, answer.head, data)
         return True
 
     def _receive(self, connection: _Connection, answer: _Answer) -> Outcome:
@@ -416,18 +417,23 @@ def fetch_ranges(wanted: Sequence[Wanted], at_once: int) -> tuple[list[memoryvie
     return cast("list[memoryview | None]", found), refused
 
 
-def fetch_objects(addresses: Sequence[Address], at_once: int) -> tuple[list[Whole | None], bool]:
-    """The same for whole objects, whatever version is there: (the head of the answer, the object or None where there is
-    none) of each, None where nothing came.
+def fetch_parts(wanted: Sequence[Wanted], at_once: int) -> tuple[list[Headed | None], bool]:
+    """The same for objects and parts of them, whatever version is there: (the head of the answer, the bytes or None where
+    there is no object, the object's size) of each, None where nothing came.
     """
-    found, refused = _fetch([Wanted(address) for address in addresses], at_once)
-    return cast("list[Whole | None]", found), refused
+    found, refused = _fetch(wanted, at_once)
+    return cast("list[Headed | None]", found), refused
+
+
+def fetch_objects(addresses: Sequence[Address], at_once: int) -> tuple[list[Headed | None], bool]:
+    """The same for whole objects."""
+    return fetch_parts([Wanted(address) for address in addresses], at_once)
 
 
 def store_objects(wanted: Sequence[Wanted], at_once: int) -> tuple[list[bool | None], bool]:
     """The same for objects to be stored: whether each was, or not, as its condition does not hold. None: who knows."""
     found, refused = _fetch(wanted, at_once)
-    heads = [None if one is None else cast("Whole", one)[0] for one in found]
+    heads = [None if one is None else cast("Headed", one)[0] for one in found]
     return [None if head is None else head.startswith(_STORED) for head in heads], refused
 
 
