@@ -630,6 +630,7 @@ RANGE = Wanted(address_of("http://127.0.0.1/x"), 10, 30, '"tag"', 100)
 RANGE_FIELDS = (b"Content-Range: bytes 10-29/100", b"Content-Length: 20", b'ETag: "tag"')
 
 
+PARTS = (Wanted(RANGE.address, 10, 30, None), Wanted(RANGE.address, -20, None, None))
 ANSWERS = (
     b"\r\n".join([b"HTTP/1.1 206 Partial Content", *RANGE_FIELDS, b"Connection: close"]),
     b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Encoding: gzip\r\n\r\nabc",
@@ -651,6 +652,13 @@ def run_http_answer(data: bytes) -> None:
             if stored is None and whole.announced(0) is not None:
                 assert head.startswith(b"HTTP/1.1 200")
             whole.excuse_ends(0, body)
+    for wanted in PARTS:
+        part = Ranges([wanted])
+        if part.check(0, head) in (Outcome.GOING_ON, Outcome.ENDED):
+            announced = part.announced(0)
+            assert head.startswith(b"HTTP/1.1 404" if announced is None else b"HTTP/1.1 206")
+            assert announced is None or 0 < announced <= 20
+            part.excuse_ends(0, body)
 
 
 @cache
