@@ -631,6 +631,7 @@ RANGE_FIELDS = (b"Content-Range: bytes 10-29/100", b"Content-Length: 20", b'ETag
 
 
 PARTS = (Wanted(RANGE.address, 10, 30, None), Wanted(RANGE.address, -20, None, None))
+QUESTION = Wanted(address_of("http://127.0.0.1/x", "HEAD"))
 ANSWERS = (
     b"\r\n".join([b"HTTP/1.1 206 Partial Content", *RANGE_FIELDS, b"Connection: close"]),
     b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Encoding: gzip\r\n\r\nabc",
@@ -659,6 +660,10 @@ def run_http_answer(data: bytes) -> None:
             assert head.startswith(b"HTTP/1.1 404" if announced is None else b"HTTP/1.1 206")
             assert announced is None or 0 < announced <= 20
             part.excuse_ends(0, body)
+    question = Ranges([QUESTION])
+    if question.check(0, head) in (Outcome.GOING_ON, Outcome.ENDED):
+        assert question.announced(0) is None
+        question.excuse_ends(0, body)
 
 
 @cache

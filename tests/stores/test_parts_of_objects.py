@@ -222,3 +222,53 @@ def test_many_threads_read_parts(place: Any, s3: S3) -> None:
     for one in threads:
         one.join()
     assert not wrong
+
+
+# --- what is said of objects
+
+
+def question() -> Ranges:
+    return Ranges([Wanted(address_of("http://127.0.0.1:1/x", "HEAD"))])
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome", "size"),
+    [
+        (head(OK, b"Content-Length: 7"), Outcome.GOING_ON, 7),
+        (head(OK, b"Content-Length: 7", b"Content-Encoding: br"), Outcome.GOING_ON, 7),
+        (head(OK, b"Content-Length: 7", b"Connection: close"), Outcome.ENDED, 7),
+        (head(b"HTTP/1.1 404 x", b"Content-Length: 7"), Outcome.GOING_ON, 0),
+        (head(b"HTTP/1.1 404 x", b"Transfer-Encoding: chunked"), Outcome.GOING_ON, 0),
+        (head(b"HTTP/1.1 404 x"), Outcome.GOING_ON, 0),
+        (head(OK), Outcome.UNEXPECTED, None),
+        (head(OK, b"Transfer-Encoding: chunked"), Outcome.UNEXPECTED, None),
+        (head(OK, b"Content-Length: 7", b"Content-Length: 8"), Outcome.UNEXPECTED, None),
+        (head(b"HTTP/1.1 405 x", b"Content-Length: 7"), Outcome.REFUSED, None),
+        (head(PART, b"Content-Length: 7"), Outcome.REFUSED, None),
+    ],
+)
+def test_what_the_answer_to_a_question_says(given: bytes, outcome: Outcome, size: int | None) -> None:
+    ranges = question()
+    assert ranges.check(0, given) is outcome
+    if size is not None:
+        assert ranges.announced(0) is None and ranges.with_head(0, given, None) == (given, None, size)
+        assert ranges.excuse_ends(0, b"") is True and ranges.excuse_ends(0, b"x") is None
+
+
+def test_sizes_are_asked_for_many_at_once(s3: S3, proxy: Proxy) -> None:
+    url = s3.url("parts-heads")
+    store = open_store(url, "w", s3.options)
+    sizes = {f"{number}": number * 10 for number in range(1, 20)}
+    for name, size in sizes.items():
+        store.put(name, bytes(size))
+    store = open_store(url, "r", s3.options)
+    proxy.forget()
+    asked = [name for one in sizes for name in (one, f"no-{one}")]
+    assert list(store.sizes(asked[:20])) == [sizes.get(name) for name in asked[:20]]
+    assert [one.method for one in proxy.requests] == ["HEAD"] * 20 and not only_own(proxy)
+    stamp = store.stamp("7")
+    found = store.snapshot("7")
+    assert found is not None and found.stamp == stamp and store.stamp("no") is None
+    assert not only_own(proxy)
+    proxy.spoil = lambda request: 500 if request.method == "HEAD" and "X-Amz-Signature" in request.path else None
+    assert list(store.sizes(asked)) == [sizes.get(name) for name in asked]

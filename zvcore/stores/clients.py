@@ -118,6 +118,12 @@ class Client(ABC):
     @abstractmethod
     def head(self, path: str) -> Version | None: ...
 
+    def heads(self, paths: Sequence[str], at_once: int) -> dict[str, Version | None]:
+        """What `head` gives of these objects, `at_once` of them asked for at the same time; without those of which nothing
+        came, for whatever reason: then `head` says why.
+        """
+        return {}
+
     @abstractmethod
     def put(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
         """Store the parts one after the other. ChangedError if a condition is given and does not hold."""

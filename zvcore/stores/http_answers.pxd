@@ -12,6 +12,7 @@ cdef enum Task:
     RANGE = 0                           # of an object that is there
     PART                                # the same of whatever version is there, if one is; it may reach beyond its end
     OBJECT                              # all of one, which may not be there
+    HEAD                                # what is said of one
     STORE                               # one in place of another, or where there is none
 
 
@@ -29,7 +30,8 @@ cpdef enum Outcome:
 cdef struct Body:
     uint64_t length
     bint chunked                        # of an excuse only
-    bint excuse                         # what nobody reads: why there is no object, what became of one that is stored
+    bint excuse                         # what nobody reads: why there is no object, what became of one that is stored,
+                                        # nothing at all where only the head was asked for
 
 
 cdef struct Asked:

@@ -204,7 +204,7 @@ cdef Outcome check_whole(const char *head, Py_ssize_t size, Asked *asked) noexce
     if size < 12 or (memcmp(head, b"HTTP/1.1 200", 12) != 0
                      and memcmp(head, b"HTTP/1.1 412" if asked.task == STORE else b"HTTP/1.1 404", 12) != 0):
         return not_fitting(head, size)
-    body.excuse = asked.task == STORE or head[9] == b"4"
+    body.excuse = asked.task == STORE or asked.task == HEAD or head[9] == b"4"
     while fits:
         line = next_field(line, head + size, &field)
         if line == NULL:
@@ -220,7 +220,11 @@ cdef Outcome check_whole(const char *head, Py_ssize_t size, Asked *asked) noexce
         elif closes(&field):
             result = ENDED
     asked.body = body
-    asked.size = 0 if body.excuse else body.length
+    asked.size = body.length if head[9] == b"2" else 0
+    if asked.task == HEAD:
+        # What it says of a body is of the one that does not come.
+        asked.body = Body(0, False, True)
+        return result if fits and (has_length or head[9] == b"4") else UNEXPECTED
     # Of an object the length must be said; an excuse says either, or is not worth reading. What is wrong with one
     # object is no reason to ask for no other.
     if not fits or (has_length and body.chunked) or not (has_length or body.excuse):

@@ -12,7 +12,7 @@ from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
 from zvcore.stores.http_answers cimport (
-    AT_REST, ENDED, GOING_ON, LONGEST_REST, LOST, OBJECT, PART, RANGE, REFUSED, SENT_AT_ONCE, STORE, UNEXPECTED,
+    AT_REST, ENDED, GOING_ON, HEAD, LONGEST_REST, LOST, OBJECT, PART, RANGE, REFUSED, SENT_AT_ONCE, STORE, UNEXPECTED,
     Asked, Outcome, check_answer, end_of_head, excuse_ends, write_request,
 )
 from zvcore.system.atomics cimport zv_milliseconds
@@ -58,7 +58,7 @@ cpdef enum:
 cdef enum stage:
     CONNECTING = 0
     SENDING
-    HEAD
+    BEGINNING
     BODY
     EXCUSE                              # the body of an answer that says that there is nothing
 
@@ -129,6 +129,8 @@ cdef class Ranges:
             asked.tag, asked.tag_size = <const char *> tag, len(tag)
             if one.data is not None:
                 self.give(asked, one.data)
+            elif request.startswith(b"HEAD "):
+                asked.task = HEAD
             elif one.start == 0 and one.stop is None:
                 asked.task = OBJECT
             else:
@@ -381,7 +383,7 @@ cdef class PlainLines:
         """Send and receive what is possible without waiting."""
         cdef Line *line = &self.lines[i]
         line.over = self.step(line, self.polled[i].fd)
-        self.polled[i].events = <short> (POLLIN if line.at >= HEAD else POLLOUT)
+        self.polled[i].events = <short> (POLLIN if line.at >= BEGINNING else POLLOUT)
 
     cdef Outcome ask_next(self, Line *line) noexcept nogil:
         cdef Py_ssize_t number = self.ranges.take_next()
@@ -423,7 +425,7 @@ cdef class PlainLines:
             if sent < 0:
                 return nothing_now()
             line.sent += sent
-        line.at = HEAD
+        line.at = BEGINNING
         return GOING_ON
 
     cdef Outcome receive(self, Line *line, int descriptor) noexcept nogil:
@@ -431,12 +433,12 @@ cdef class PlainLines:
         cdef Asked *asked = &self.ranges.asked[line.number]
         cdef Py_ssize_t length, got
         cdef Outcome found
-        if line.at == HEAD:
+        if line.at == BEGINNING:
             got = recv(descriptor, line.head + line.got, AT_FIRST, 0)
             if got <= 0:
                 return LOST if got == 0 else nothing_now()
             found = self.take_head(line, asked, got)
-            if found != GOING_ON or line.at == HEAD:
+            if found != GOING_ON or line.at == BEGINNING:
                 return found
         if line.at == EXCUSE:
             return self.hear_out(line, asked, descriptor)

@@ -337,12 +337,24 @@ class ObstoreClient(Client):
 
     def head(self, path: str) -> Version | None:
         begin(path)
+        found = self.heads([path], 1)
+        if path in found:
+            return found[path]
         try:
             return self._either_way(path, lambda store: self._head(store, path))
         except FileNotFoundError:
             return None
         except (exceptions.BaseError, TimeoutError) as error:
             raise failure(error, path) from None
+
+    def heads(self, paths: Sequence[str], at_once: int) -> dict[str, Version | None]:
+        asked = [path for path in paths if self._store_for(path) is self._store] if self._takes_heads else []
+        found = {}
+        for path, arrived in self._own.get_heads(asked, self._gently(at_once)).items():
+            version = None if arrived is None else self._told_by(self._own.version_of(arrived), "HEAD")
+            if self._takes_heads:  # else the answer has shown that it tells other things than those to other requests
+                found[path] = version
+        return found
 
     # --- writing
 

@@ -39,6 +39,8 @@ _CLOSED, _MOST_CLOSED = 60.0, 3600.0
 # Larger objects are stored in parts, which obstore does.
 _LARGEST_STORED = 32 << 20
 
+_MISSING = b"HTTP/1.1 404"
+
 # In what field each service numbers its versions.
 _NUMBERS = {
     obstore.store.S3Store: b"x-amz-version-id",
@@ -87,6 +89,7 @@ class OwnRequests:
         self.objects = _Way(possible)
         self.parts = _Way(possible)
         self.ends = _Way(possible)
+        self.heads = _Way(possible)
         # Other services want more than a signature and a body.
         self.puts = _Way(possible and isinstance(store, obstore.store.S3Store))
 
@@ -104,11 +107,23 @@ class OwnRequests:
         return _in_places(asked, found, len(wanted))
 
     def get_objects(self, paths: Sequence[str], at_once: int) -> list[Arrived | None] | None:
-        addresses = self._addresses(self.objects, "GET", {*paths})
+        return self._arrived(self.objects, "GET", paths, at_once)
+
+    def get_heads(self, paths: Sequence[str], at_once: int) -> dict[str, Arrived | None]:
+        """What the server says of objects, None where there is none; without those of which nothing came."""
+        found = self._arrived(self.heads, "HEAD", paths, at_once) or ()
+        return {
+            path: None if one.head.startswith(_MISSING) else one
+            for path, one in zip(paths, found, strict=False)
+            if one is not None
+        }
+
+    def _arrived(self, way: _Way, method: Method, paths: Sequence[str], at_once: int) -> list[Arrived | None] | None:
+        addresses = self._addresses(way, method, {*paths})
         if addresses is None:
             return None
         found, refused = fetch_objects([addresses[path] for path in paths], at_once)
-        self.objects.went(any(found), refused)
+        way.went(any(found), refused)
         return [None if one is None else Arrived(one[1], one[0], one[2]) for one in found]
 
     def get_part(self, path: str, start: int, stop: int | None) -> Arrived | None:

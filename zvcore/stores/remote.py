@@ -313,8 +313,7 @@ class RemoteStore(Store):
         names = list(keys)
         found: dict[str, Version | None] = {**(self._listed(names) or {})}
         # What a list does not have may be there nevertheless.
-        missing = [name for name in names if name not in found]
-        found.update(zip(missing, self.each(self._head, missing), strict=True))
+        found.update(self._heads([name for name in names if name not in found]))
         return [_facts(found[name]) for name in names]
 
     def facts_listed(self, keys: Iterable[str]) -> dict[str, Facts] | None:
@@ -346,6 +345,15 @@ class RemoteStore(Store):
     def md5(self, key: str) -> str | None:
         told = _facts(self._head(key))
         return None if told is None else told.md5
+
+    def _heads(self, keys: Sequence[str]) -> dict[str, Version | None]:
+        found: dict[str, Version | None] = {}
+        if len(keys) > 1 and not (self._shared.looking and threading.get_ident() in self._shared.looking):
+            paths = {self._path(key): key for key in keys}
+            answered = self._client.heads([*paths], self._shared.small_requests(1))
+            found = {paths[path]: version for path, version in answered.items()}
+        others = [key for key in keys if key not in found]
+        return {**found, **dict(zip(others, self.each(self._head, others), strict=True))}
 
     def _head(self, key: str) -> Version | None:
         path = self._path(key)

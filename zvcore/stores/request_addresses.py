@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Addresses", "PlainAddresses", "SignedAddresses"]
 
-Method = Literal["GET", "PUT"]
+Method = Literal["GET", "HEAD", "PUT"]
 
 _SIGNED_FOR = timedelta(minutes=10)
 _MOST_SIGNED = 4096
@@ -46,7 +46,7 @@ class SignedAddresses(Addresses):
         # The first signature may wait for credentials, whoever signs.
         self._has_signed = False
         # Method -> path -> its signed address, and until when that is used.
-        self._signed: dict[Method, dict[str, tuple[Address, float]]] = {"GET": {}, "PUT": {}}
+        self._signed: dict[Method, dict[str, tuple[Address, float]]] = {"GET": {}, "HEAD": {}, "PUT": {}}
 
     def of(self, method: Method, paths: Collection[str]) -> dict[str, Address] | None:
         self.is_slow = False
