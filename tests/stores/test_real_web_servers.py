@@ -1,5 +1,5 @@
-"""nginx, Apache and lighttpd, as many of them as this machine has: what lies in their folders is read as it is there, over
-connections of our own where they answer as these need, and all the same where they do not.
+"""nginx, Apache and lighttpd, as many of them as this machine has: what lies in their folders is read as it is there,
+over connections of our own where they answer as these need, and all the same where they do not.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from zvcore import codecs, kernels
 from zvcore.cached import cached_property
 from zvcore.codecs import Codec, CodecChain
+from zvcore.codecs.registry import kept
 from zvcore.engine import Keys
 from zvcore.engine.paths import existing
 from zvcore.engine.steady import steadily
@@ -129,6 +130,14 @@ class ScaleLayout(Layout):
         return begin, np.minimum(begin + np.array(self.scale.chunk, np.int64), np.array(self.scale.size, np.int64))
 
 
+def _ways_of_storing() -> list[CodecChain]:
+    """By the numbers of the kinds of files."""
+    return [
+        CodecChain(()), CodecChain((codecs.from_neuroglancer("gzip"),)), CodecChain((Brotli(),)),
+        CodecChain((Unpacking(),)),
+    ]  # fmt: skip
+
+
 class UnshardedLayout(ScaleLayout):
     """One file per chunk, named after the voxels that it holds.
 
@@ -146,10 +155,7 @@ class UnshardedLayout(ScaleLayout):
         self._is_packed: bool | None = None
         scale = self.scale
         self._extents = tuple(np.array(of, np.int64) for of in (scale.chunk, scale.size, scale.corner))
-        return [
-            CodecChain(()), CodecChain((codecs.from_neuroglancer("gzip"),)), CodecChain((Brotli(),)),
-            CodecChain((Unpacking(),)),
-        ]  # fmt: skip
+        return kept(_ways_of_storing)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_suffixes_there"}

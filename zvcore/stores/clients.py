@@ -119,8 +119,8 @@ class Client(ABC):
     def head(self, path: str) -> Version | None: ...
 
     def heads(self, paths: Sequence[str], at_once: int) -> dict[str, Version | None]:
-        """What `head` gives of these objects, `at_once` of them asked for at the same time; without those of which nothing
-        came, for whatever reason: then `head` says why.
+        """What `head` gives of these objects, `at_once` of them asked for at the same time; without those of which
+        nothing came, for whatever reason: then `head` says why.
         """
         return {}
 

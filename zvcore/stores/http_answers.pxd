@@ -30,8 +30,7 @@ cpdef enum Outcome:
 cdef struct Body:
     uint64_t length
     bint chunked                        # of an excuse only
-    bint excuse                         # what nobody reads: why there is no object, what became of one that is stored,
-                                        # nothing at all where only the head was asked for
+    bint excuse                         # what nobody reads, if there is any: all but what an object has
 
 
 cdef struct Asked:

@@ -1,6 +1,6 @@
 """What requests for objects and ranges of them say, and whether an answer is the one. Nothing here does I/O."""
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 from libc.stdio cimport snprintf
 from libc.string cimport memchr, memcmp, memcpy
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 from zvcore.stores.clients import Version
 
@@ -18,9 +19,13 @@ def version_in(head: bytes, number: bytes, size: int) -> Version:
     for line in head.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
         told[name.strip().lower()] = value.strip().decode("latin-1")
-    date = told.get(b"last-modified")
+    return Version(told.get(b"etag"), told.get(number), _seconds(told.get(b"last-modified", "")), size)
+
+
+@lru_cache(256)
+def _seconds(date: str) -> float:
+    """Objects that are stored one after the other have the same dates."""
     try:
-        modified = 0.0 if date is None else parsedate_to_datetime(date).timestamp()
+        return parsedate_to_datetime(date).timestamp()
     except ValueError:
-        modified = 0.0
-    return Version(told.get(b"etag"), told.get(number), modified, size)
+        return 0.0

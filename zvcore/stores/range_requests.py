@@ -42,7 +42,8 @@ __all__ = [
     "store_objects",
 ]
 
-# Of an object, or a part of whatever version: the head of the answer, the bytes, or that there is no object, and its size.
+# Of an object, or a part of whatever version: the head of the answer, the bytes, or that there is no object, and the
+# object's size.
 Headed: TypeAlias = tuple[bytes, memoryview | None, int]
 Got: TypeAlias = memoryview | Headed | None
 
@@ -78,8 +79,8 @@ class Address(NamedTuple):
 
 class Wanted(NamedTuple):
     """A range of an object that has this entity tag and size; of one that may be there, in whatever version, where the
-    tag is None, and then a `start` below zero counts from the end, and has no `stop`; all of such an object, where there
-    is neither; what is to be stored, where `e_tag` is the field with the condition, if there is one.
+    tag is None, and then a `start` below zero counts from the end, and has no `stop`; all of such an object, where
+    there is neither; what is to be stored, where `e_tag` is the field with the condition, if there is one.
     """
 
     address: Address
@@ -418,8 +419,8 @@ def fetch_ranges(wanted: Sequence[Wanted], at_once: int) -> tuple[list[memoryvie
 
 
 def fetch_parts(wanted: Sequence[Wanted], at_once: int) -> tuple[list[Headed | None], bool]:
-    """The same for objects and parts of them, whatever version is there: (the head of the answer, the bytes or None where
-    there is no object, the object's size) of each, None where nothing came.
+    """The same for objects and parts of them, whatever version is there: (the head of the answer, the bytes or None
+    where there is no object, the object's size) of each, None where nothing came.
     """
     found, refused = _fetch(wanted, at_once)
     return cast("list[Headed | None]", found), refused
@@ -479,9 +480,12 @@ def _take_kept(place: Place) -> _Connection | None:
     with _guard:
         while _kept and _kept[0].idle_since < oldest:
             stale.append(_kept.popleft())
-        found = next((one for one in reversed(_kept) if one.place == place), None)
-        if found is not None:
-            _kept.remove(found)
+        if _kept and _kept[-1].place == place:
+            found: _Connection | None = _kept.pop()
+        else:
+            found = next((one for one in reversed(_kept) if one.place == place), None)
+            if found is not None:
+                _kept.remove(found)
     for one in stale:
         one.close()
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from datetime import timedelta
@@ -26,6 +27,8 @@ _MOST_SIGNED = 4096
 _SLOW_TO_SIGN = 0.03
 # What stands in the path of an address as it is, besides letters, digits and what nobody changes.
 _AS_IT_IS = "/:,=@+!$&'()*;~"
+# Paths in which nothing needs to be looked at more closely, as most are.
+_PLAIN = re.compile(r"[A-Za-z0-9_./-]*")
 
 
 class Addresses(ABC):
@@ -89,6 +92,8 @@ class PlainAddresses(Addresses):
 
     def of(self, method: Method, paths: Collection[str]) -> dict[str, Address] | None:
         begin = method.encode() + b" " + self._path
-        return {
-            path: Address(self._place, begin + quote(path, safe=_AS_IT_IS).encode() + self._behind) for path in paths
-        }
+        return {path: Address(self._place, begin + _quoted(path) + self._behind) for path in paths}
+
+
+def _quoted(path: str) -> bytes:
+    return (path if _PLAIN.fullmatch(path) else quote(path, safe=_AS_IT_IS)).encode()
