@@ -21,6 +21,7 @@ from tests.serving.conftest import Client
 from zvcore.commands import cli
 from zvcore.errors import CorruptDataError, UnsupportedError
 from zvcore.serving import make_server
+from zvcore.serving.heads import Fields
 from zvcore.serving.requests import Hosts
 from zvcore.serving.turns import Busy, Turns
 
@@ -161,12 +162,8 @@ def test_pages_asked_for_by_a_whole_url_lead_to_its_host(server: DataServer) -> 
 
 
 def test_the_usual_port_may_be_left_out() -> None:
-    from email.message import Message
-
     for host in ("localhost", "localhost:80", "10.0.0.1", "[::5]"):
-        headers = Message()
-        headers["Host"] = host
-        assert Hosts("0.0.0.0", "0.0.0.0", 80).fault(headers) is None
+        assert Hosts("0.0.0.0", "0.0.0.0", 80).fault(Fields([("Host", host)])) is None
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,8 @@ def is_packed(name: bytes, found: Found, has_info: Callable[[], bool]) -> bool:
     plain = name == b"info" or _CHUNK.fullmatch(name) or _MESH.fullmatch(name)
     if not plain and not _ID.fullmatch(name):
         return False
-    with found.file() as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            return False
+    if found.first(len(_MAGIC)) != _MAGIC:
+        return False
     if not plain and not has_info():
         return False
     try:

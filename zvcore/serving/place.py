@@ -55,6 +55,15 @@ class Found(ABC):
     def begin(self, start: int, stop: int) -> None:
         """Make sure, as far as that is possible, that these bytes can be sent: before anything is promised."""
 
+    def first(self, count: int) -> bytes:
+        """So many bytes from its beginning, or as many as it has."""
+        with self.file() as file:
+            return file.read(count)
+
+    def few(self, start: int, stop: int) -> bytes | None:
+        """A range of the file, as much of it as is there, if that is best sent together with the head of an answer."""
+        return None
+
     @abstractmethod
     def send(self, connection: socket.socket, start: int, stop: int) -> int:
         """Send a range of the file: how many bytes of it could be sent."""

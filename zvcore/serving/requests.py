@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from email.message import Message
+
+    from zvcore.serving.heads import Fields
 
 __all__ = ["Hosts", "body_length", "check_host", "check_origin", "framing_fault", "path_of"]
 
@@ -53,9 +54,9 @@ class Hosts:
         for other in others:
             self._known |= {other.lower()} if _port_of(other) is not None else _with_port(other, port)
 
-    def fault(self, headers: Message) -> tuple[HTTPStatus, str] | None:
+    def fault(self, fields: Fields) -> tuple[HTTPStatus, str] | None:
         """Why a request is not for this server; None: it is."""
-        given = headers.get_all("Host", [])
+        given = fields.all("Host")
         if len(given) != 1:
             return HTTPStatus.BAD_REQUEST, "a request has one Host"
         host = given[0].strip().lower()
@@ -82,20 +83,21 @@ class Hosts:
         return False
 
 
-def path_of(target: str, headers: Message) -> str:
+def path_of(target: str, fields: Fields) -> str:
     """The path that a request asks for, with its query, in ASCII.
 
     As to a proxy, it may be asked for by its whole URL. The host in that is then the one that is meant, and takes the
     place of what `Host` says (RFC 9112, 3.2.2).
     """
     # Many clients send bytes that are no ASCII as they are, which Python reads as Latin-1.
-    target = "".join(sign if sign.isascii() else f"%{ord(sign):02X}" for sign in target)
+    if not target.isascii():
+        target = "".join(sign if sign.isascii() else f"%{ord(sign):02X}" for sign in target)
     if target[: len(_ABSOLUTE)].lower() != _ABSOLUTE:
         return target
     rest = target[len(_ABSOLUTE) :]
     host = re.split("[/?#]", rest, maxsplit=1)[0]
-    if len(headers.get_all("Host", [])) == 1:
-        headers.replace_header("Host", host)
+    if len(fields.all("Host")) == 1:
+        fields.put("Host", host)
     path = rest[len(host) :]
     # As of any request: what begins with two slashes would be taken for a host where it is sent on.
     return f"/{path.lstrip('/')}"
@@ -115,12 +117,12 @@ def _port_of(host: str) -> int | None:
     return int(port) if mark and name and "]" not in port and port.isascii() and port.isdecimal() else None
 
 
-def framing_fault(headers: Message) -> str | None:
+def framing_fault(fields: Fields) -> str | None:
     """Why it is not certain where a request ends; None: it is."""
-    if headers.defects or headers.get_payload():
+    if not fields.sound:
         return "a line of the head is not a header"
-    lengths = headers.get_all("Content-Length", [])
-    codings = headers.get_all("Transfer-Encoding", [])
+    lengths = fields.all("Content-Length")
+    codings = fields.all("Transfer-Encoding")
     if len(lengths) > 1 or len(codings) > 1 or (lengths and codings):
         return "the length of the body is given more than once"
     if lengths and not (lengths[0].isascii() and lengths[0].isdecimal() and len(lengths[0]) <= _LONGEST_LENGTH):
@@ -128,6 +130,6 @@ def framing_fault(headers: Message) -> str | None:
     return None
 
 
-def body_length(headers: Message) -> int | None:
+def body_length(fields: Fields) -> int | None:
     """How many bytes of the request follow; None: not known in advance. For requests without a `framing_fault`."""
-    return None if "Transfer-Encoding" in headers else int(headers.get("Content-Length", "0"))
+    return None if "Transfer-Encoding" in fields else int(fields.get("Content-Length") or "0")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import socket
 import socketserver
 import sys
+import time
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -19,6 +22,7 @@ from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError, Zvc
 from zvcore.serving.catalog import fault_of
 from zvcore.serving.conditions import Conditions
 from zvcore.serving.content import content_type_of, laid_out
+from zvcore.serving.heads import Fields, lines_of, read_quickly
 from zvcore.serving.paths import Root, split_path
 from zvcore.serving.place import Want
 from zvcore.serving.ranges import Unsatisfiable, parse_ranges
@@ -89,6 +93,10 @@ class DataServer(ThreadingHTTPServer):
         for name in hosts:
             check_host(name)
         self.origin = origin
+        self.always = _lines([
+            ("Access-Control-Allow-Origin", origin), ("Access-Control-Expose-Headers", _EXPOSED),
+            ("Cross-Origin-Resource-Policy", "cross-origin"), ("X-Content-Type-Options", "nosniff"),
+        ])  # fmt: skip
         self.log = log
         self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         self._host, self._more_hosts = host, hosts
@@ -138,30 +146,47 @@ class Handler(BaseHTTPRequestHandler):
 
     server: DataServer
     protocol_version = "HTTP/1.1"
-    server_version = "zvcore"
-    sys_version = ""
     timeout = 120
     # Small answers leave at once.
     disable_nagle_algorithm = True
     wbufsize = 1 << 16
+    raw_requestline: bytes
     _body = True
 
     # --- requests
 
     def parse_request(self) -> bool:
-        if not super().parse_request():
+        if not self._read_head():
             return False
         self._body = self.command != "HEAD"
-        self.path = path_of(self.path, self.headers)
-        fault = framing_fault(self.headers)
-        refusal = self.server.hosts.fault(self.headers) if fault is None else (HTTPStatus.BAD_REQUEST, fault)
+        self.path = path_of(self.path, self.fields)
+        fault = framing_fault(self.fields)
+        refusal = self.server.hosts.fault(self.fields) if fault is None else (HTTPStatus.BAD_REQUEST, fault)
         if refusal is not None:
             # It is not certain where the next request begins, or it is not meant for this server.
             self.close_connection = True
             self._send_text(*refusal)
-            self.wfile.flush()
             return False
         self._skip_body()
+        return True
+
+    def _read_head(self) -> bool:
+        """Whether it is a request at all; if not, it has been answered. What is not of the usual form Python reads."""
+        lines = lines_of(self.rfile)
+        quick = read_quickly(self.raw_requestline, lines)
+        if quick is not None:
+            self.command, self.path, self.fields = quick
+            self.requestline = f"{self.command} {self.path} HTTP/1.1"
+            self.request_version = "HTTP/1.1"
+            self.close_connection = (self.fields.get("Connection") or "").lower() == "close"
+            return True
+        connection, self.rfile = self.rfile, io.BufferedReader(io.BytesIO(b"".join(lines)))
+        try:
+            if not super().parse_request():
+                return False
+        finally:
+            self.rfile = connection
+        self.fields = Fields.of(self.headers)
         return True
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
@@ -179,11 +204,11 @@ class Handler(BaseHTTPRequestHandler):
         return True
 
     def _skip_body(self) -> None:
-        length = body_length(self.headers)
+        length = body_length(self.fields)
         if (
             length is None
             or length > _LONGEST_BODY
-            or "Expect" in self.headers
+            or "Expect" in self.fields
             or (length and len(self.rfile.read(length)) < length)
         ):
             self.close_connection = True
@@ -195,17 +220,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_OPTIONS(self) -> None:
         """What browsers ask before they send some requests to another origin."""
-        self.send_response(HTTPStatus.NO_CONTENT)
-        self.send_header("Access-Control-Allow-Methods", _METHODS)
-        asked = self.headers.get("Access-Control-Request-Headers", "")
+        headers = [("Access-Control-Allow-Methods", _METHODS)]
+        asked = self.fields.get("Access-Control-Request-Headers")
         if asked and asked.isascii() and all(c.isalnum() or c in "-_, " for c in asked):
-            self.send_header("Access-Control-Allow-Headers", asked)
-        if self.headers.get("Access-Control-Request-Private-Network") == "true":
+            headers.append(("Access-Control-Allow-Headers", asked))
+        if self.fields.get("Access-Control-Request-Private-Network") == "true":
             # A page from the internet wants to read from this machine: this server exists for that.
-            self.send_header("Access-Control-Allow-Private-Network", "true")
-        self.send_header("Access-Control-Max-Age", "86400")
-        self.send_header("Allow", _METHODS)
-        self.end_headers()
+            headers.append(("Access-Control-Allow-Private-Network", "true"))
+        headers += [("Access-Control-Max-Age", "86400"), ("Allow", _METHODS)]
+        self._send(self._head(HTTPStatus.NO_CONTENT, headers))
 
     def _refuse_method(self) -> None:
         self.close_connection = True
@@ -240,7 +263,7 @@ class Handler(BaseHTTPRequestHandler):
             return self._send_text(HTTPStatus.BAD_GATEWAY if far else HTTPStatus.INTERNAL_SERVER_ERROR, fault_of(error))
 
     def _send_named(self, names: list[bytes], path: str) -> None:
-        whole = self._body and not any(name in self.headers for name in _ABOUT_PARTS)
+        whole = self._body and not any(name in self.fields for name in _ABOUT_PARTS)
         found = self.server.root.open_data(names, Want(folder=path.endswith("/"), whole=whole))
         if found is None:
             return self._send_text(HTTPStatus.NOT_FOUND, "not found")
@@ -262,11 +285,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def _base(self) -> str:
         """What stands before the path in this server's URLs, as the client knows it."""
-        return f"http://{self.headers['Host'].strip().lower()}"
+        return f"http://{self.fields.all('Host')[0].strip().lower()}"
 
     def _takes(self, encoding: str) -> bool:
         # Browsers refuse encodings when they ask for a range: an encoded file has other bytes at other places.
-        for item in self.headers.get("Accept-Encoding", "").lower().split(","):
+        for item in (self.fields.get("Accept-Encoding") or "").lower().split(","):
             name, _, quality = item.partition(";")
             if name.strip() in (encoding, "*"):
                 return quality.replace(" ", "").rstrip("0").rstrip(".") not in ("q=", "q=0")
@@ -274,15 +297,23 @@ class Handler(BaseHTTPRequestHandler):
 
     # --- answers
 
-    def end_headers(self) -> None:
-        self.send_header("Access-Control-Allow-Origin", self.server.origin)
-        self.send_header("Access-Control-Expose-Headers", _EXPOSED)
-        self.send_header("Cross-Origin-Resource-Policy", "cross-origin")
-        self.send_header("X-Content-Type-Options", "nosniff")
-        if self.close_connection:
-            # Who is not told would send the next request into it.
-            self.send_header("Connection", "close")
-        super().end_headers()
+    def _head(self, status: HTTPStatus, headers: Sequence[Header]) -> bytes:
+        """What stands before the body of an answer."""
+        if self.server.log is not None:
+            self.log_request(status)
+        if self.request_version == "HTTP/0.9":
+            return b""
+        # Who is not told that the connection ends would send the next request into it.
+        closing = "Connection: close\r\n" if self.close_connection else ""
+        begin = f"{self.protocol_version} {status.value} {status.phrase}\r\nServer: zvcore\r\n"
+        date = f"Date: {_date(int(time.time()))}\r\n"
+        return f"{begin}{date}{_lines(headers)}{self.server.always}{closing}\r\n".encode("latin-1")
+
+    def _send(self, *parts: bytes) -> None:
+        size = sum(map(len, parts))
+        sent = self.connection.sendmsg(parts)
+        if sent < size:
+            self.connection.sendall(memoryview(b"".join(parts))[sent:])
 
     def _send_made(self, path: str, query: str) -> None:
         """A page, a picture, or another view of data that the site makes."""
@@ -299,36 +330,26 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send_data(self, content_type: str, data: bytes) -> None:
         try:
-            ranges = parse_ranges(self.headers.get("Range"), len(data))
+            ranges = parse_ranges(self.fields.get("Range"), len(data))
         except Unsatisfiable:
             headers = [("Content-Range", f"bytes */{len(data)}")]
             return self._send_text(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, "there are no such bytes", headers)
+        status, headers = HTTPStatus.OK, []
         if ranges is not None and len(ranges) == 1:
             [(start, stop)] = ranges
-            self.send_response(HTTPStatus.PARTIAL_CONTENT)
-            self.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(data)}")
+            status = HTTPStatus.PARTIAL_CONTENT
+            headers = [("Content-Range", f"bytes {start}-{stop - 1}/{len(data)}")]
             data = data[start:stop]
-        else:
-            self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(data)))
-        self.send_header("Cache-Control", "no-cache")
-        self.send_header("Content-Security-Policy", _PAGE_POLICY)
-        self.end_headers()
-        if self._body:
-            self.wfile.write(data)
-        return None
+        headers += [
+            ("Content-Type", content_type), ("Content-Length", str(len(data))), ("Cache-Control", "no-cache"),
+            ("Content-Security-Policy", _PAGE_POLICY),
+        ]  # fmt: skip
+        return self._send(self._head(status, headers), data if self._body else b"")
 
     def _send_text(self, status: HTTPStatus, text: str, headers: Sequence[Header] = ()) -> None:
         data = f"{text}\n".encode("utf-8", "backslashreplace")
-        self.send_response(status)
-        for header in headers:
-            self.send_header(*header)
-        self.send_header("Content-Type", "text/plain; charset=utf-8")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        if self._body:
-            self.wfile.write(data)
+        about = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(data)))]
+        self._send(self._head(status, [*headers, *about]), data if self._body else b"")
 
     def _send_found(self, found: Found, names: list[bytes], path: str) -> None:
         if found.is_folder:
@@ -345,10 +366,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send_folder(self, found: Found, names: list[bytes], path: str) -> None:
         if not path.endswith("/"):
-            self.send_response(HTTPStatus.MOVED_PERMANENTLY)
-            self.send_header("Location", "".join(f"/{quote(name)}" for name in names) + "/")
-            self.send_header("Content-Length", "0")
-            return self.end_headers()
+            there = "".join(f"/{quote(name)}" for name in names) + "/"
+            return self._send(self._head(HTTPStatus.MOVED_PERMANENTLY, [("Location", there), ("Content-Length", "0")]))
         return self._send_data("text/html; charset=utf-8", folder_page(names, found.entries(_MOST_LISTED)))
 
     def _send_file(self, file: Found | Unpacked, found: Found, names: list[bytes]) -> None:
@@ -356,21 +375,18 @@ class Handler(BaseHTTPRequestHandler):
         tag = None if found.tag is None else f'"{found.tag}{unpacked}"'
         headers = [] if tag is None else [("ETag", tag)]
         if found.changed is not None:
-            headers.append(("Last-Modified", formatdate(int(found.changed), usegmt=True)))
+            headers.append(("Last-Modified", _date(int(found.changed))))
         headers += [("Cache-Control", "no-cache"), ("Accept-Ranges", "bytes")]
         if not self.server.runs(names):
             headers.append(("Content-Security-Policy", _FILE_POLICY))
         if found.encoding is not None:
             headers.append(("Vary", "Accept-Encoding"))
-        conditions = Conditions(self.headers, tag, found.changed)
+        conditions = Conditions(self.fields, tag, found.changed)
         if conditions.failed:
             return self._send_text(HTTPStatus.PRECONDITION_FAILED, "the file is another one now", headers)
         if conditions.unchanged:
-            self.send_response(HTTPStatus.NOT_MODIFIED)
-            for header in headers:
-                self.send_header(*header)
-            return self.end_headers()
-        wanted = self.headers.get("Range") if conditions.range_holds else None
+            return self._send(self._head(HTTPStatus.NOT_MODIFIED, headers))
+        wanted = self.fields.get("Range") if conditions.range_holds else None
         try:
             ranges = parse_ranges(wanted, file.size)
         except Unsatisfiable:
@@ -390,21 +406,23 @@ class Handler(BaseHTTPRequestHandler):
             file.begin(*parts[0][1:])
         length = sum(len(head) + stop - start for head, start, stop in parts) + len(tail)
         headers += [("Content-Type", content_type), ("Content-Length", str(length))]
-        self.send_response(HTTPStatus.OK if ranges is None else HTTPStatus.PARTIAL_CONTENT)
-        for header in headers:
-            self.send_header(*header)
-        self.end_headers()
-        return self._send_parts(file, parts, tail) if self._body else None
+        before = self._head(HTTPStatus.OK if ranges is None else HTTPStatus.PARTIAL_CONTENT, headers)
+        return self._send_parts(before, file, parts, tail) if self._body else self._send(before)
 
-    def _send_parts(self, file: Found | Unpacked, parts: list[tuple[bytes, int, int]], tail: bytes) -> None:
+    def _send_parts(
+        self, before: bytes, file: Found | Unpacked, parts: list[tuple[bytes, int, int]], tail: bytes
+    ) -> None:
         for head, start, stop in parts:
-            self.wfile.write(head)
-            self.wfile.flush()
-            if stop > start and file.send(self.connection, start, stop) != stop - start:
+            data = None if isinstance(file, Unpacked) else file.few(start, stop)
+            self._send(before, head, data or b"")
+            sent = file.send(self.connection, start, stop) if data is None and stop > start else len(data or b"")
+            if sent != stop - start:
                 # Somebody has cut the file off since. The client must not wait for what will never come.
                 self.close_connection = True
                 return
-        self.wfile.write(tail)
+            before = b""
+        if tail:
+            self._send(tail)
 
     # --- words
 
@@ -415,6 +433,15 @@ class Handler(BaseHTTPRequestHandler):
         if self.server.log is not None:
             clean = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
             self.server.log(f"{self.address_string()} {clean}")
+
+
+def _lines(headers: Sequence[Header]) -> str:
+    return "".join([f"{name}: {value}\r\n" for name, value in headers])
+
+
+@lru_cache(1024)
+def _date(seconds: int) -> str:
+    return formatdate(seconds, usegmt=True)
 
 
 def make_server(path: str | os.PathLike[str], host: str = "127.0.0.1", port: int = 0, **options: Any) -> DataServer:

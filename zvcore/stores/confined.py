@@ -11,7 +11,7 @@ import errno
 import os
 import stat as modes
 import struct
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from zvcore.errors import InvalidKeyError, UnsupportedError
 from zvcore.stores import files
@@ -24,7 +24,7 @@ from zvcore.stores.others import Other, others_below, others_in, unreadable
 from zvcore.stores.partial_writes import Unfinished, unfinished_of
 from zvcore.stores.read_only import ReadOnlyStore
 from zvcore.stores.reading import behind_hole, keys_below, read_ranges
-from zvcore.system.beneath import open_beneath
+from zvcore.system.beneath import open_beneath, open_kind_beneath
 
 if TYPE_CHECKING:
     import builtins
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Refused
     from zvcore.stores.others import LookedInto
 
-__all__ = ["ABSENT", "ConfinedStore", "Confinement", "NoFileError", "any_name"]
+__all__ = ["ABSENT", "ConfinedStore", "Confinement", "Kind", "NoFileError", "any_name"]
 
 T = TypeVar("T")
 Names = tuple[bytes, ...]
@@ -65,6 +65,15 @@ class NoFileError(FileNotFoundError):
         self.other = other
 
 
+class Kind(NamedTuple):
+    """What a file or folder is, and which: `modified` in nanoseconds."""
+
+    mode: int
+    inode: int
+    size: int
+    modified: int
+
+
 class Confinement:
     """An open folder. `allowed` says which names may stand on the way to what is asked for, links' targets included."""
 
@@ -87,7 +96,7 @@ class Confinement:
         if descriptor >= 0:
             os.close(descriptor)
 
-    def open(self, names: Sequence[bytes], allowed: Callable[[bytes], bool] = any_name) -> tuple[int, os.stat_result]:
+    def open(self, names: Sequence[bytes], allowed: Callable[[bytes], bool] = any_name) -> tuple[int, Kind]:
         """A descriptor of the file or folder that these names lead to, and what it is: nothing else is ever opened.
 
         FileNotFoundError where there is none (NoFileError: but something else); InvalidKeyError where they lead out, or
@@ -202,23 +211,32 @@ class Confinement:
 
     # --- without links
 
-    def open_here(self, names: Sequence[bytes]) -> tuple[int, os.stat_result]:
+    def open_here(self, names: Sequence[bytes]) -> tuple[int, Kind]:
         """`open`, but links are errors."""
+        if self._by_system:
+            above, name = _way(names)
+            descriptor, *told = open_kind_beneath(self._descriptor, above, name, _FOLDER, _FILE)
+            kind = Kind(*told)
+            if descriptor < 0:
+                _refuse_others(kind.mode)
+            return descriptor, kind
+        return self._open_step_by_step(names)
+
+    def _open_step_by_step(self, names: Sequence[bytes]) -> tuple[int, Kind]:
         above, name = self._above(names)
         try:
-            kind = os.stat(name, dir_fd=above, follow_symlinks=False)
-            _refuse_others(kind)
+            _refuse_others(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
             descriptor = os.open(name, _FILE, dir_fd=above)
         finally:
             os.close(above)
         try:
             # Somebody may have put another there meanwhile.
             found = os.fstat(descriptor)
-            _refuse_others(found)
+            _refuse_others(found.st_mode)
         except BaseException:
             os.close(descriptor)
             raise
-        return descriptor, found
+        return descriptor, Kind(found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns)
 
     def look_here(self, names: Sequence[bytes]) -> os.stat_result:
         """`look`, but links are errors."""
@@ -227,32 +245,38 @@ class Confinement:
             found = os.stat(name, dir_fd=above, follow_symlinks=False)
         finally:
             os.close(above)
-        _refuse_others(found)
+        _refuse_others(found.st_mode)
         return found
 
     def _above(self, names: Sequence[bytes]) -> tuple[int, bytes]:
         """(a descriptor of the folder, the name in it) of what these names lead to."""
-        if b".." in names or any(b"/" in name for name in names):
-            raise InvalidKeyError("this cannot be the name of a file")
+        way, name = _way(names)
         if self._by_system:
-            return open_beneath(self._descriptor, b"/".join(names[:-1]) or b".", _FOLDER), names[-1] if names else b"."
+            return open_beneath(self._descriptor, way, _FOLDER), name
         current = os.open(b".", _FOLDER, dir_fd=self._descriptor)
         try:
-            for name in names[:-1]:
-                below = os.open(name, _FOLDER, dir_fd=current)
+            for folder in names[:-1]:
+                below = os.open(folder, _FOLDER, dir_fd=current)
                 os.close(current)
                 current = below
         except BaseException:
             os.close(current)
             raise
-        return current, names[-1] if names else b"."
+        return current, name
 
 
-def _refuse_others(found: os.stat_result) -> None:
+def _way(names: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """(the path of the folder, the name in it) that these names are."""
+    if b".." in names or any(b"/" in name for name in names):
+        raise InvalidKeyError("this cannot be the name of a file")
+    return b"/".join(names[:-1]) or b".", names[-1] if names else b"."
+
+
+def _refuse_others(mode: int) -> None:
     """A pipe or a device could keep us waiting for ever, and a link is not what was asked for."""
-    if modes.S_ISLNK(found.st_mode):
+    if modes.S_ISLNK(mode):
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    if not (modes.S_ISREG(found.st_mode) or modes.S_ISDIR(found.st_mode)):
+    if not (modes.S_ISREG(mode) or modes.S_ISDIR(mode)):
         raise NoFileError(Other.SPECIAL)
 
 
@@ -441,7 +465,7 @@ class ConfinedStore(ReadOnlyStore):
             raise
         except InvalidKeyError as error:
             raise error.located(key=os.fsdecode(b"/".join(way)))
-        if not modes.S_ISDIR(found.st_mode):
+        if not modes.S_ISDIR(found.mode):
             os.close(descriptor)
             return None
         return way, descriptor

@@ -1,6 +1,6 @@
 """The functions of `zv_files.h`, where each is explained. Plain calls to the system are in Cython's own `posix`."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 
 cdef extern from "zv_files.h" nogil:
@@ -12,11 +12,20 @@ cdef extern from "zv_files.h" nogil:
         uint64_t modified
         uint64_t changed
 
+    # What a file is, and which.
+    ctypedef struct file_kind "zv_file_kind":
+        uint32_t mode
+        uint64_t inode
+        uint64_t size
+        int64_t modified
+
     const uint64_t ZV_STAMP_TICK
     int zv_stat(const char *path, file_stamp *stamp)
     int zv_fstat(int descriptor, file_stamp *stamp)
     int zv_size_of(int descriptor, uint64_t *size)
     int zv_open_beneath(int folder, const char *path, int flags)
+    int zv_open_kind_beneath(int folder, const char *above, const char *name, int folder_flags, int flags,
+                             int *descriptor, file_kind *kind)
     int zv_open_at(int folder, const char *path, int flags)
     int zv_open(const char *path, int flags)
     bint zv_is_file_at(int folder, const char *path)

@@ -106,6 +106,43 @@ static inline int zv_open_beneath(int folder, const char *path, int flags) {
 #endif
 }
 
+/* What a file is, and which. */
+typedef struct {
+    uint32_t mode;
+    uint64_t inode, size;
+    int64_t modified; /* nanoseconds */
+} zv_file_kind;
+
+static inline void zv_fill_kind(const struct stat *s, zv_file_kind *kind) {
+    kind->mode = (uint32_t)s->st_mode;
+    kind->inode = (uint64_t)s->st_ino;
+    kind->size = (uint64_t)s->st_size;
+    kind->modified = (int64_t)ZV_MODIFIED(s).tv_sec * 1000000000 + (int64_t)ZV_MODIFIED(s).tv_nsec;
+}
+
+/* Open the file or folder `name` in a folder that `zv_open_beneath` finds, and say what it is. `descriptor` is -1 for
+ * anything else: to open that alone could keep us waiting, or do something. */
+static inline int zv_open_kind_beneath(int folder, const char *above, const char *name, int folder_flags, int flags,
+                                       int *descriptor, zv_file_kind *kind) {
+    struct stat s;
+    int opened = -1, result = 0;
+    const int there = zv_open_beneath(folder, above, folder_flags);
+    *descriptor = -1;
+    if (there < 0) return -there;
+    if (fstatat(there, name, &s, AT_SYMLINK_NOFOLLOW) != 0) result = errno ? errno : EIO;
+    else if (S_ISREG(s.st_mode) || S_ISDIR(s.st_mode)) {
+        do opened = openat(there, name, flags);
+        while (opened < 0 && errno == EINTR);
+        /* Somebody may have put another there meanwhile. */
+        if (opened < 0 || fstat(opened, &s) != 0) result = errno ? errno : EIO;
+    }
+    close(there);
+    if (result == 0) zv_fill_kind(&s, kind);
+    if (result == 0 && opened >= 0 && (S_ISREG(s.st_mode) || S_ISDIR(s.st_mode))) *descriptor = opened;
+    else if (opened >= 0) close(opened);
+    return result;
+}
+
 /* A descriptor, or -1 with errno. O_NONBLOCK: a named pipe in place of an object must not block. It does nothing
  * to regular files. */
 static inline int zv_open_at(int folder, const char *path, int flags) {

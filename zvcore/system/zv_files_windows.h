@@ -107,6 +107,19 @@ static inline int zv_open_beneath(int folder, const char *path, int flags) {
     return -ENOSYS;
 }
 
+typedef struct {
+    uint32_t mode;
+    uint64_t inode, size;
+    int64_t modified; /* nanoseconds */
+} zv_file_kind;
+
+static inline int zv_open_kind_beneath(int folder, const char *above, const char *name, int folder_flags, int flags,
+                                       int *descriptor, zv_file_kind *kind) {
+    (void)folder, (void)above, (void)name, (void)folder_flags, (void)flags, (void)kind;
+    *descriptor = -1;
+    return ENOSYS;
+}
+
 /* A descriptor, or -1 with errno. Shared for deletion, so that a file that is read can be replaced, as elsewhere. */
 static inline int zv_open_at(int folder, const char *path, int flags) {
     if (folder != AT_FDCWD) {
