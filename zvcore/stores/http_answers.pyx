@@ -125,13 +125,20 @@ cdef Outcome check_answer(const char *head, Py_ssize_t size, Asked *asked) noexc
     """GOING_ON or ENDED if a head, without the empty line at its end, announces just what was asked for, or says that
     there is no such object, that one was stored, or that its condition does not hold.
     """
-    if asked.task == RANGE or (asked.task == PART and not is_missing(head, size)):
+    cdef Outcome found
+    if asked.task == RANGE or (asked.task == PART and size >= 12 and memcmp(head, b"HTTP/1.1 206", 12) == 0):
         return check_range(head, size, asked)
-    return check_whole(head, size, asked)
+    found = check_whole(head, size, asked)
+    if asked.task == PART and found <= ENDED and not asked.body.excuse and not covers(asked):
+        return REFUSED
+    return found
 
 
-cdef inline bint is_missing(const char *head, Py_ssize_t size) noexcept nogil:
-    return size >= 12 and memcmp(head, b"HTTP/1.1 404", 12) == 0
+cdef inline bint covers(const Asked *asked) noexcept nogil:
+    """Whether the part that was asked for is all of the object: some servers then send that as what it is."""
+    if asked.start < 0:
+        return asked.size <= <uint64_t> -asked.start
+    return asked.start == 0 and asked.size <= asked.stop
 
 
 cdef bint check_span(const Field *field, Asked *asked, uint64_t *length) noexcept nogil:
