@@ -88,7 +88,8 @@ class OwnRequests:
         self.ranges = _Way(possible)
         self.objects = _Way(possible)
         self.parts = _Way(possible)
-        self.ends = _Way(possible)
+        # Azure knows no ranges that are counted from the end: it gives others.
+        self.ends = _Way(possible and not isinstance(store, obstore.store.AzureStore))
         self.heads = _Way(possible)
         # Other services want more than a signature and a body.
         self.puts = _Way(possible and isinstance(store, obstore.store.S3Store))
