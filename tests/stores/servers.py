@@ -48,6 +48,8 @@ class S3:
     scheme: ClassVar[str] = "s3"
     # How many requests the end of an object takes, and the end of an upload by parts.
     asks_for_ends: ClassVar[int] = 1
+    # Whether there is a key to sign addresses with, which connections of our own need.
+    signs: ClassVar[bool] = True
     ends_with_puts: ClassVar[int] = 0
 
     @property
@@ -114,6 +116,7 @@ class Google(S3):
     """The same by Google's protocol."""
 
     scheme = "gs"
+    signs = False
 
     @property
     def options(self) -> dict[str, Any]:

@@ -338,7 +338,7 @@ def test_a_shard_that_always_changes_is_an_error(s3: S3, url: str, proxy: Proxy,
     with pytest.raises(ConflictError, match="replaced faster than"):
         array[:16, :16, :16]
     # Each attempt asks quickly, and then those who can say why that failed.
-    assert times == 2 * 3
+    assert times == (2 * 3 if s3.signs else 3)
 
 
 def test_chunks_that_appear_are_seen(s3: S3, url: str) -> None:
@@ -517,6 +517,8 @@ def test_chunks_here_and_there(s3: S3, url: str, kind: str) -> None:
 def test_many_ranges_at_once_are_of_one_version(
     s3: S3, url: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, own: bool
 ) -> None:
+    if own and not s3.signs:
+        pytest.skip("nothing is signed here")
     monkeypatch.setattr("zvcore.stores.one_place._SETTLED_AFTER", -1.0)
     monkeypatch.setattr("zvcore.stores.one_place._NEAR", 60.0)
     store = open_store(url, "w", s3.options)

@@ -338,7 +338,7 @@ def test_a_store_reads_and_stores_many_objects(s3: S3, proxy: Proxy, url: str) -
     proxy.forget()
     names = [name for key in given for name in (key, f"{key}-missing")]
     assert list(store.get_many(names)) == [given.get(name) for name in names]
-    assert len(ours(proxy)) == len(names)
+    assert len(ours(proxy)) == (len(names) if s3.signs else 0)
     found = store.snapshots(names)
     for name, one in zip(names, found, strict=True):
         alone = store.snapshot(name)
