@@ -241,6 +241,16 @@ def test_what_is_refused_has_a_status_and_ends_the_connection(
     assert b"text/plain" in head and len(body) == int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0])
 
 
+@pytest.mark.parametrize(
+    "line", [b"\x16\x03\x01 hello\r\n", b"GET /x\ty HTTP/9.1\r\n", b"nonsense\r\n", b"BREW /pot HTCPCP/1.0\r\n"]
+)
+def test_what_is_no_request_is_refused_at_once(server: DataServer, line: bytes) -> None:
+    """A browser that speaks TLS to it would else wait for an answer until it gives up."""
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=PATIENCE) as connection:
+        connection.sendall(line)
+        assert status(connection.recv(1 << 16)) in (400, 505)
+
+
 def test_a_connection_that_goes_on_is_not_said_to_end(server: DataServer) -> None:
     request = b"GET /plain.txt HTTP/1.1\r\nHost: localhost:PORT\r\n"
     answer = raw(server, request + b"\r\n" + request + b"Connection: close\r\n\r\n")

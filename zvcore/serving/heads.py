@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from email.message import Message
     from io import BufferedIOBase
 
-__all__ = ["Fields", "Quick", "lines_of", "read_quickly"]
+__all__ = ["Fields", "Quick", "begins_as_usual", "lines_of", "read_quickly"]
 
 # As `http.server` has them: more is refused.
 _LONGEST_LINE, _MOST_LINES = 65536, 100
@@ -58,6 +58,11 @@ class Quick(NamedTuple):
     method: str
     target: str
     fields: Fields
+
+
+def begins_as_usual(first: bytes) -> bool:
+    """Whether a head that begins with this line is worth waiting for: other lines are refused at once."""
+    return _REQUEST.fullmatch(first) is not None
 
 
 def lines_of(file: BufferedIOBase) -> list[bytes]:

@@ -22,7 +22,7 @@ from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError, Zvc
 from zvcore.serving.catalog import fault_of
 from zvcore.serving.conditions import Conditions
 from zvcore.serving.content import content_type_of, laid_out
-from zvcore.serving.heads import Fields, lines_of, read_quickly
+from zvcore.serving.heads import Fields, begins_as_usual, lines_of, read_quickly
 from zvcore.serving.paths import Root, split_path
 from zvcore.serving.place import Want
 from zvcore.serving.ranges import Unsatisfiable, parse_ranges
@@ -172,15 +172,17 @@ class Handler(BaseHTTPRequestHandler):
 
     def _read_head(self) -> bool:
         """Whether it is a request at all; if not, it has been answered. What is not of the usual form Python reads."""
-        lines = lines_of(self.rfile)
-        quick = read_quickly(self.raw_requestline, lines)
+        lines = lines_of(self.rfile) if begins_as_usual(self.raw_requestline) else []
+        quick = read_quickly(self.raw_requestline, lines) if lines else None
         if quick is not None:
             self.command, self.path, self.fields = quick
             self.requestline = f"{self.command} {self.path} HTTP/1.1"
             self.request_version = "HTTP/1.1"
             self.close_connection = (self.fields.get("Connection") or "").lower() == "close"
             return True
-        connection, self.rfile = self.rfile, io.BufferedReader(io.BytesIO(b"".join(lines)))
+        connection = self.rfile
+        if lines:
+            self.rfile = io.BufferedReader(io.BytesIO(b"".join(lines)))
         try:
             if not super().parse_request():
                 return False
