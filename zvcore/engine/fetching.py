@@ -145,9 +145,7 @@ def at_hand(store: Store, sources: Sources, count: int) -> Sources:
             blobs[row] = whole[key[row]]
     else:
         present = np.flatnonzero(sources.length != ABSENT)
-        order = present[np.argsort(key[present], kind="stable")]
-        bounds = np.flatnonzero(np.diff(key[order])) + 1
-        groups = [rows for rows in np.split(order, bounds) if len(rows)]
+        groups = _by_object(present, key) if len(sources.keys) > 1 else [present] * (len(present) > 0)
         requests = []
         for rows in groups:
             which = int(key[rows[0]])
@@ -159,6 +157,13 @@ def at_hand(store: Store, sources: Sources, count: int) -> Sources:
         if store.remote and sources.stamps is not None and len(present) < count:
             _check_absent(store, sources, key, present)
     return Sources(keys=sources.keys, blobs=blobs, chain=sources.chain, stamps=sources.stamps, origin=sources)
+
+
+def _by_object(present: npt.NDArray[np.intp], key: npt.NDArray[np.int32]) -> list[npt.NDArray[np.intp]]:
+    """These rows, those of one object after those of another."""
+    order = present[np.argsort(key[present], kind="stable")]
+    bounds = np.flatnonzero(np.diff(key[order])) + 1
+    return [rows for rows in np.split(order, bounds) if len(rows)]
 
 
 def _one_at_hand(store: Store, sources: Sources) -> Sources:

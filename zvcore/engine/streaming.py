@@ -43,7 +43,7 @@ def arriving(
     """
     at_once = store.parts_ahead()
     parts: list[Rows] = []
-    if at_once and count > 1 and sources.blobs is None:
+    if at_once and count > 1 and sources.blobs is None and not _is_one_part(sources, work):
         least = _PART_BYTES if store.small_parts_pay() else _MOST_BYTES
         parts, at_once = _parts(sources, count, chunk_nbytes, at_once, least, work)
     if len(parts) < 2:
@@ -66,6 +66,13 @@ def arriving(
 def _arrived(rows: Rows, ahead: Ahead[Sources]) -> tuple[Rows, Sources]:
     # In a function of its own, so that nothing here holds the bytes while others are asked for.
     return rows, ahead.result()
+
+
+def _is_one_part(sources: Sources, work: Work) -> bool:
+    """Whether all is in one object, and so little that it is not cut: what is asked for most, in small boxes."""
+    if work.memory is not None or sources.length is None or len(sources.keys) > 1:
+        return False
+    return bool(sources.length.sum(where=sources.length != ABSENT, dtype=float) <= _MOST_BYTES)
 
 
 def _parts(

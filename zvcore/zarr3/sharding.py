@@ -141,8 +141,8 @@ class ShardLayout(Layout):
     def group(self, positions: Positions) -> tuple[Keys, npt.NDArray[np.int32]]:
         """(the keys of the shards, which of them holds each chunk)."""
         shards = positions // self.per_shard
-        if len(shards) <= 1:
-            return self.metadata.keys(shards), np.zeros(len(shards), np.int32)
+        if len(shards) <= 1 or (len(shards) <= _FEW and (shards == shards[0]).all()):
+            return self.metadata.keys(shards[:1]), np.zeros(len(shards), np.int32)
         if self._shard_strides is None:
             unique, inverse = np.unique(shards, axis=0, return_inverse=True)
             return self.metadata.keys(unique), inverse.reshape(-1).astype(np.int32)
