@@ -75,7 +75,7 @@ def folder() -> Path:
 def _started(command: list[str], port: int) -> Iterator[str]:
     process = subprocess.Popen(command)
     try:
-        while True:
+        while process.poll() is None:
             with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
                 break
             time.sleep(0.05)

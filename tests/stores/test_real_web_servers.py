@@ -179,10 +179,10 @@ def test_arrays_are_read_as_they_are(server: tuple[str, str, Path]) -> None:
 
 def test_requests_go_over_connections_of_our_own(server: tuple[str, str, Path]) -> None:
     name, address, log = server
+    if name.startswith("lighttpd"):
+        pytest.skip("it notes who has asked only now and then")
     for kind in KINDS:
         opened(f"{address}/{quote(f'a folder/{kind}')}")[...]
-    if name.startswith("lighttpd"):
-        return  # it writes its notes now and then
     time.sleep(0.2)
     notes = [line.split(None, 2) for line in log.read_text().splitlines()]
     by_us = [who.startswith("zvcore") for _, _, who in notes]

@@ -41,10 +41,10 @@ class Found(NamedTuple):
 
 
 class Arrived(NamedTuple):
-    """An object or a part of it, or that there is none; what the server said of it, as it said it; its size."""
+    """What the server said of an object, as it said it; all of it or a part, or that there is none; its size."""
 
-    data: memoryview | None
     head: bytes
+    data: memoryview | None
     size: int
 
 

@@ -125,7 +125,7 @@ class OwnRequests:
             return None
         found, refused = fetch_objects([addresses[path] for path in paths], at_once)
         way.went(any(found), refused)
-        return [None if one is None else Arrived(one[1], one[0], one[2]) for one in found]
+        return [None if one is None else Arrived(*one) for one in found]
 
     def get_part(self, path: str, start: int, stop: int | None) -> Arrived | None:
         """Of whatever version is there: from `start` up to `stop`, so many bytes of the end, or all. None where nothing
@@ -137,7 +137,7 @@ class OwnRequests:
             return None
         (found,), refused = fetch_parts([Wanted(addresses[path], start, stop, None)], 1)
         way.went(found is not None, refused)
-        return None if found is None else Arrived(found[1], found[0], found[2])
+        return None if found is None else Arrived(*found)
 
     def version_of(self, arrived: Arrived) -> Version:
         return version_in(arrived.head, _NUMBERS[type(self.store)], arrived.size)
