@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +72,8 @@ class _Server:
     def answer(self, head: bytes, body: memoryview) -> Answer:
         method, path, _ = head.split(b" ", 2)
         path = path.partition(b"?")[0]
+        if b"%" in path:  # signed addresses have more signs spelled out
+            path = unquote_to_bytes(path)
         if method == b"PUT":
             self.objects[path] = (body, tag := b'"%d"' % next(self.numbers))
             return b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: " + tag + b"\r\n\r\n", _NOTHING

@@ -143,10 +143,12 @@ def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **opt
     from zvcore.precomputed.kinds import CLASSES, kind_of
     from zvcore.precomputed.metadata import INFO, read_info
 
+    info = None
     if scale is None and not options:
-        found = CLASSES.get(kind_of(read_info(store), f"{store.root}/{INFO}"))
+        info = read_info(store)
+        found = CLASSES.get(kind_of(info, f"{store.root}/{INFO}"))
         if found is not None:
             module, name = found
             return getattr(importlib.import_module(f"zvcore.precomputed.{module}"), name)(store, mode)
-    volume = Volume(store, mode, **options)
+    volume = Volume(store, mode, info=info, **options)
     return volume if scale is None else volume[scale]

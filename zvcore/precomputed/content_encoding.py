@@ -16,9 +16,11 @@ from zvcore.codecs import Codec
 from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from zvcore.stores import Store
 
-__all__ = ["LONGEST_MARK", "Unpacking", "begins_packed", "stored_file", "unpacked"]
+__all__ = ["LONGEST_MARK", "Unpacking", "begins_packed", "stored_file", "stored_files", "unpacked"]
 
 # How streams begin: of gzip also that it has deflated, which all of it has.
 _MARKS = {b"\x1f\x8b\x08": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -51,14 +53,26 @@ def stored_file(store: Store, key: str) -> bytes | None:
     data = store.get(key)
     if data is not None:
         return bytes(unpacked(data))
-    packed_key = f"{key}.gz"
-    packed = store.get(packed_key) if store.of_files else None
+    return _unpacked_file(store.get(f"{key}.gz"), key) if store.of_files else None
+
+
+def stored_files(store: Store, keys: Sequence[str]) -> list[bytes | None]:
+    """`stored_file` of each of these, which are asked for at once."""
+    found = [None if data is None else bytes(unpacked(data)) for data in store.get_many(keys)]
+    missing = [place for place, data in enumerate(found) if data is None] if store.of_files else []
+    for place, packed in zip(missing, store.get_many([f"{keys[place]}.gz" for place in missing]), strict=True):
+        found[place] = _unpacked_file(packed, keys[place])
+    return found
+
+
+def _unpacked_file(packed: Any, key: str) -> bytes | None:
+    """What is in the packed file of this key, if there is one."""
     if packed is None:
         return None
     try:
         return bytes(codecs.from_neuroglancer("gzip").decode(packed))
     except ZvcoreError as error:
-        raise error.located(key=packed_key, offset=0, length=len(packed))
+        raise error.located(key=f"{key}.gz", offset=0, length=len(packed))
 
 
 class Unpacking(Codec):

@@ -47,12 +47,15 @@ class Volume(Mapping[str, ScaleArray]):
         *,
         write_empty_chunks: bool = False,
         threads: int | None = None,
+        info: dict[str, Any] | None = None,
     ) -> None:
+        """`info`: the document, where it has been read."""
         self.store = open_store(path, mode)
         self.mode = mode
         self.write_empty_chunks = write_empty_chunks
         self.threads = threads
-        self._document = InfoFile(self.store, read_info(self.store), read_only=mode == "r")
+        content = read_info(self.store) if info is None else info
+        self._document = InfoFile(self.store, content, read_only=mode == "r")
         self._attrs = VolumeAttributes(self._document)
         _ = self._info
 
@@ -120,9 +123,10 @@ class Volume(Mapping[str, ScaleArray]):
         from zvcore.precomputed.meshes import Meshes
 
         store = self._below("mesh")
-        if store.exists(INFO) and kind_of(read_info(store), f"{store.root}/{INFO}") == MESHES:
-            return Meshes(store, self.mode)
-        return LegacyMeshes(store, self.mode)
+        with store.looking_at([INFO]):
+            if store.exists(INFO) and kind_of(read_info(store), f"{store.root}/{INFO}") == MESHES:
+                return Meshes(store, self.mode)
+            return LegacyMeshes(store, self.mode)
 
     def segment_properties(self) -> SegmentProperties:
         """The properties of segments that `info` names."""

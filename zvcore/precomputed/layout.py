@@ -84,23 +84,18 @@ class ScaleLayout(Layout):
 
         A chunk's shape follows from the axes along which it is the last and cut: 3 bits.
         """
-        size, chunk = np.array(self.scale.size), np.array(self.scale.chunk)
-        cut = size % chunk
-        self._cut = cut != 0
-        self._last = np.array(self.grid) - 1
+        chunk = self.scale.chunk
+        cut = [size % step for size, step in zip(self.scale.size, chunk, strict=True)]
+        self._cut, self._last = np.array(cut) != 0, np.array(self.grid) - 1
         dtype = self.form.dtype
         chains: list[tuple[Codec, ...]] = []
         self._chain_of = np.zeros(8, np.uint8)
-        for flags in itertools.product((0, 1), repeat=3):
-            if any(flag and not is_cut for flag, is_cut in zip(flags, self._cut, strict=True)):
-                continue
-            # Where the only chunk is cut there is none that is not.
-            if any(
-                not flag and is_cut and count == 1
-                for flag, is_cut, count in zip(flags, self._cut, self.grid, strict=True)
-            ):
-                continue
-            shape = tuple(int(cut[i]) if flags[i] else int(chunk[i]) for i in range(3))
+        # Where the only chunk is cut there is none that is not.
+        may_be_cut = [
+            (0,) if not rest else (1,) if count == 1 else (0, 1) for rest, count in zip(cut, self.grid, strict=True)
+        ]
+        for flags in itertools.product(*may_be_cut):
+            shape = tuple(cut[i] if flags[i] else chunk[i] for i in range(3))
             encoding = self.scale.encoding.codecs((shape[0], shape[1], shape[2], self.shape[3]), dtype)
             if not encoding:
                 # The same for all shapes.

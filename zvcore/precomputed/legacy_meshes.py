@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import struct
 from collections.abc import Mapping
-from itertools import starmap
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 import numpy as np
@@ -14,7 +14,7 @@ from zvcore import documents
 from zvcore.care.checking import WrongSizeError
 from zvcore.documents.members import Items, Member, Place, Table, Text
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, ReadOnlyError, UnsupportedError
-from zvcore.precomputed.content_encoding import stored_file
+from zvcore.precomputed.content_encoding import stored_file, stored_files
 from zvcore.precomputed.ids import MAX_ID, Ids, as_id, as_ids, is_id
 from zvcore.precomputed.metadata import read_info
 from zvcore.precomputed.set_files import delete_objects, holds_file, replace_objects
@@ -43,6 +43,8 @@ LEGACY_TYPE = "neuroglancer_legacy_mesh"
 MANIFEST_NAME = re.compile(r"(0|[1-9][0-9]{0,19}):([0-9]{1,9})(\.gz)?")
 _MANIFEST = Table(Member("fragments", Items(Text())))
 _VERTEX = 12
+# Meshes whose files are asked for together.
+_AT_ONCE = 64
 
 
 def fragment_names(data: bytes, key: str) -> tuple[str, ...]:
@@ -150,28 +152,50 @@ class LegacyMeshes(Mapping[int, Surface]):
     def get(self, key: int, default: None = None, *, lod: int = 0) -> Surface | None: ...
     def get(self, key: int, default: Any = None, *, lod: int = 0) -> Any:
         """All fragments of a segment as one surface, with equal vertices made one, or `default` if there are none."""
-        if lod:
-            raise IndexError(f"legacy meshes have one level of detail; {lod} is none")
+        self._refuse_level(lod)
         name = f"{as_id(key)}:0"
         manifest = stored_file(self.store, name)
         if manifest is None:
             return default
-        named = [*dict.fromkeys(fragment_names(manifest, name))]
-        pieces = self.store.each(lambda one: self.fragment(one, name), named)
-        return pieces[0] if len(pieces) == 1 else merged(joined(pieces))
-
-    def fragment(self, name: str, manifest: str) -> Surface:
-        """The triangles of one fragment that a manifest names."""
-        data = stored_file(self.store, name)
-        if data is None:
-            raise NotFoundError("the mesh names a fragment that is not there", key=manifest, found=name)
-        return parse_fragment(data, name)
+        return self._meshes({name: manifest})[0]
 
     def get_many(self, ids: Ids) -> dict[int, Surface]:
-        """The meshes of these segments; those that are missing are left out."""
+        """The meshes of these segments, whose files are asked for at once; those that are missing are left out."""
         wanted = as_ids(ids).tolist()
-        found = zip(wanted, self.store.each(self.get, wanted), strict=True)
-        return {id: mesh for id, mesh in found if mesh is not None}
+        found: dict[int, Surface] = {}
+        for first in range(0, len(wanted), _AT_ONCE):
+            some = wanted[first : first + _AT_ONCE]
+            manifests = zip(some, stored_files(self.store, [f"{id}:0" for id in some]), strict=True)
+            there = {id: data for id, data in manifests if data is not None}
+            meshes = self._meshes({f"{id}:0": data for id, data in there.items()})
+            found.update(zip(there, meshes, strict=True))
+        return found
+
+    def surfaces(self, ids: Ids, lod: int = 0) -> dict[int, Surface]:
+        """`get_many`, as other meshes have it under this name."""
+        self._refuse_level(lod)
+        return self.get_many(ids)
+
+    def _meshes(self, manifests: Mapping[str, bytes]) -> list[Surface]:
+        """The meshes of these manifests, by their keys."""
+        named = {key: [*dict.fromkeys(fragment_names(data, key))] for key, data in manifests.items()}
+        every = [*dict.fromkeys(itertools.chain.from_iterable(named.values()))]
+        stored = dict(zip(every, stored_files(self.store, every), strict=True))
+        meshes = []
+        for manifest, names in named.items():
+            pieces = []
+            for name in names:
+                data = stored[name]
+                if data is None:
+                    raise NotFoundError("the mesh names a fragment that is not there", key=manifest, found=name)
+                pieces.append(parse_fragment(data, name))
+            meshes.append(pieces[0] if len(pieces) == 1 else merged(joined(pieces)))
+        return meshes
+
+    @staticmethod
+    def _refuse_level(lod: int) -> None:
+        if lod:
+            raise IndexError(f"legacy meshes have one level of detail; {lod} is none")
 
     def ids(self) -> npt.NDArray[np.uint64]:
         """The segments that have a mesh, in order."""
@@ -189,7 +213,7 @@ class LegacyMeshes(Mapping[int, Surface]):
             raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
         pairs = meshes.items() if isinstance(meshes, Mapping) else meshes
         encoded = ((as_id(id), encode_fragment(surface_of(mesh))) for id, mesh in pairs)
-        replace_objects(self.store, starmap(legacy_files, encoded), together=False)
+        replace_objects(self.store, itertools.starmap(legacy_files, encoded), together=False)
 
     def delete(self, ids: Ids) -> None:
         """Take meshes out; their fragments, which other meshes may name too, stay unless they are named as ours are."""

@@ -19,7 +19,7 @@ from zvcore.precomputed.objects import IDENTITY, SegmentFiles, SegmentMapping, S
 from zvcore.precomputed.replacing import Replacing, names_of_shards, names_there, take_back
 from zvcore.precomputed.set_files import delete_objects, put_objects, replace_objects
 from zvcore.precomputed.shard_writer import write_set
-from zvcore.precomputed.sharded_store import as_spec
+from zvcore.precomputed.sharded_store import Before, as_spec
 from zvcore.precomputed.spooling import taken_first
 from zvcore.precomputed.surfaces import Surface, joined, merged, transformed
 from zvcore.stores import open_store
@@ -37,9 +37,22 @@ if TYPE_CHECKING:
 __all__ = ["MESHES_TYPE", "Mesh", "Meshes", "mesh_document", "write_mesh_files", "write_mesh_fragments"]
 
 T = TypeVar("T")
+# (offset, size) of each fragment of a level.
+Ranges = list[tuple[int, int]]
 
 MESHES_TYPE = "neuroglancer_multilod_draco"
 _MANIFEST_SUFFIX = ".index"
+
+
+def _span(ranges: Ranges) -> tuple[int, int]:
+    """(where the fragments of a level begin, how many bytes they have together)."""
+    return (ranges[0][0], ranges[-1][0] + ranges[-1][1] - ranges[0][0]) if ranges else (0, 0)
+
+
+def _cut(ranges: Ranges, data: bytes) -> list[bytes]:
+    """The fragments of a level, of its bytes."""
+    start, _ = _span(ranges)
+    return [data[offset - start : offset - start + size] for offset, size in ranges]
 
 
 class Mesh:
@@ -85,10 +98,14 @@ class Mesh:
 
     def surface(self, lod: int = 0) -> Surface:
         """One level as triangles. Vertices that fragments share on their border are one."""
+        return self.assembled(lod, self.fragments(lod))
+
+    def assembled(self, lod: int, fragments: Sequence[bytes]) -> Surface:
+        """One level as triangles, made of its fragments."""
         bits = self.quantization_bits
         pieces, places = [], []
         cells = self.manifest.levels[lod].positions if 0 <= lod < self.lods else ()
-        for number, data in enumerate(self.fragments(lod)):
+        for number, data in enumerate(fragments):
             try:
                 vertices, faces = decode_fragment(data, bits)
             except CorruptDataError as error:
@@ -125,11 +142,8 @@ class Mesh:
     def fragments(self, level: int = 0) -> list[bytes]:
         """The fragments of one level as they are stored, in Draco, which are read at once; empty ones are b""."""
         ranges = self.manifest.ranges(level)
-        if not ranges:
-            return []
-        start, end = ranges[0][0], ranges[-1][0] + ranges[-1][1]
-        data = self._meshes.fragment_data(self, start, end - start)
-        return [data[offset - start : offset - start + size] for offset, size in ranges]
+        start, size = _span(ranges)
+        return _cut(ranges, self._meshes.fragment_data(self, start, size) if ranges else b"")
 
     def fragment(self, level: int, number: int) -> bytes:
         """One fragment as it is stored."""
@@ -169,12 +183,37 @@ class Meshes(SegmentMapping[Mesh]):
         data = self._objects.get(key)
         if data is None:
             return default
-        mesh = self._value(as_id(key), data)
+        return self._at_level(as_id(key), data, lod)
+
+    def _at_level(self, id: int, data: bytes, lod: int) -> Mesh:
+        mesh = self._value(id, data)
         (lod,) = integers((lod,), f"lod is the whole number of a level, not {lod!r}")
         if not 0 <= lod < mesh.lods:
             raise IndexError(f"segment {mesh.id} has {mesh.lods} levels; {lod} is none of them")
         mesh.lod = lod
         return mesh
+
+    def surfaces(self, ids: Ids, lod: int = 0) -> dict[int, Surface]:
+        """The triangles of these segments' meshes at one level of detail, whose fragments are read at once; those that
+        are missing are left out.
+        """
+        shards = self._objects.shards
+        if shards is None:
+            meshes = [self._at_level(id, data, lod) for id, data in self._objects.get_many(ids).items()]
+            surfaces = self.store.each(lambda mesh: mesh.surface(lod), meshes)
+            return {mesh.id: surface for mesh, surface in zip(meshes, surfaces, strict=True)}
+        known: dict[int, tuple[Mesh, Ranges]] = {}
+
+        def part(id: int, data: bytes) -> Before:
+            mesh = self._at_level(id, data, lod)
+            known[id] = mesh, mesh.manifest.ranges(lod)
+            return Before(mesh.manifest.fragment_bytes, *_span(known[id][1]))
+
+        def make(id: int, data: bytes) -> Surface:
+            mesh, ranges = known.pop(id)
+            return mesh.assembled(lod, _cut(ranges, data))
+
+        return shards.with_before(ids, part, make)
 
     def fragment_data(self, mesh: Mesh, start: int, size: int) -> bytes:
         """A part of the fragments of a mesh."""

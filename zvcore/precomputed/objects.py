@@ -9,7 +9,7 @@ import numpy as np
 
 from zvcore.documents.members import Items, Made, Member, Number, Place, Table
 from zvcore.errors import CorruptDataError, NotFoundError, ReadOnlyError
-from zvcore.precomputed.content_encoding import stored_file
+from zvcore.precomputed.content_encoding import stored_file, stored_files
 from zvcore.precomputed.ids import Ids, as_id, as_ids, is_id
 from zvcore.precomputed.metadata import read_info
 from zvcore.precomputed.set_files import delete_files, holds_file
@@ -18,7 +18,7 @@ from zvcore.precomputed.sharded_store import ShardedStore
 from zvcore.precomputed.sharding_spec import ShardingSpec
 
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterable, ValuesView
+    from collections.abc import ItemsView, Iterable, Sequence, ValuesView
 
     import numpy.typing as npt
 
@@ -51,6 +51,9 @@ class SegmentFiles:
 
     def get(self, id: SupportsIndex) -> bytes | None:
         return stored_file(self.store, self.key(id))
+
+    def get_many(self, ids: Sequence[int]) -> list[bytes | None]:
+        return stored_files(self.store, [*map(self.key, ids)])
 
     def holds(self, id: SupportsIndex) -> bool:
         return holds_file(self.store, self.key(id))
@@ -96,7 +99,7 @@ class SegmentObjects:
         if self.shards is not None:
             return self.shards.get_many(ids)
         wanted = as_ids(ids).tolist()
-        found = zip(wanted, self.store.each(self.files.get, wanted), strict=True)
+        found = zip(wanted, self.files.get_many(wanted), strict=True)
         return {id: data for id, data in found if data is not None}
 
     def ids(self) -> npt.NDArray[np.uint64]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.codecs import CodecChain
 from zvcore.engine import Buffers, fetch
 from zvcore.engine.steady import steadily
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, ReadOnlyError, ZvcoreError
-from zvcore.layout import ABSENT
+from zvcore.layout import ABSENT, Sources
 from zvcore.precomputed.external_sort import pieces_of
 from zvcore.precomputed.ids import Ids, as_id, as_ids, is_id
 from zvcore.precomputed.shard_reader import ShardFile, ShardReader
@@ -21,6 +23,7 @@ from zvcore.stores import Store, open_store
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
     from typing_extensions import Buffer
 
@@ -33,6 +36,8 @@ T = TypeVar("T")
 
 # What iterating over items holds of their stored bytes.
 _BATCH_BYTES = 8 << 20
+# What is read at once of what lies before values.
+_BEFORE_BYTES = 64 << 20
 
 
 def as_spec(spec: ShardingSpec | Mapping[str, Any] | str) -> ShardingSpec:
@@ -46,6 +51,14 @@ class ValueColumns(NamedTuple):
     data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int64]
     found: npt.NDArray[np.bool_]
+
+
+class Before(NamedTuple):
+    """A part of the `total` bytes before a value that belong to it: `size` of them from `start`."""
+
+    total: int
+    start: int
+    size: int
 
 
 class ShardedStore(Mapping[int, bytes]):
@@ -158,20 +171,15 @@ class ShardedStore(Mapping[int, bytes]):
         if n < 0 or start < 0 or start > n or (size is not None and not 0 <= size <= n - start):
             raise ValueError(f"there is no part of {size} bytes at {start} in {n} bytes")
         wanted = as_id(key)
-        length = n - start if size is None else size
+        part = Before(n, start, n - start if size is None else size)
 
         def read() -> bytes:
             found = self._reader.find_once(wanted)
             if found is None:
                 raise NotFoundError(f"there is no value of id {wanted}", key=self.store.root)
             file, offset, _ = found
-            if n > offset - file.base:
-                raise CorruptDataError(
-                    f"there are no {n} bytes before the value", key=file.data_key, chunk=wanted, offset=offset,
-                    expected=f"at most {offset - file.base}",
-                )  # fmt: skip
-            data = self.store.get(file.data_key, offset - n + start, length, stamp=file.stamp)
-            if data is None or len(data) != length:
+            data = self.store.get(file.data_key, _before(file, wanted, offset, part), part.size, stamp=file.stamp)
+            if data is None or len(data) != part.size:
                 raise ConflictError("the object changed while it was being read", key=file.data_key)
             return bytes(data)
 
@@ -196,6 +204,28 @@ class ShardedStore(Mapping[int, bytes]):
         data, offsets = values.joined(out)
         return ValueColumns(data, offsets, values.sizes != ABSENT)
 
+    def with_before(
+        self, ids: Ids, part: Callable[[int, bytes], Before], make: Callable[[int, bytes], T]
+    ) -> dict[int, T]:
+        """What `make(id, data)` makes of a part of what lies before each of these values, which `part(id, value)` says;
+        missing ones are left out. A value and its part are of one version of their shard, and many are read at once.
+        """
+        wanted = np.unique(as_ids(ids))
+
+        def read() -> dict[int, T]:
+            sources = self._reader.locate(wanted)
+            values = self._fetched(wanted, sources, self._reader.data_chain).mapping(wanted)
+            parts = {id: part(id, value) for id, value in values.items()}
+            made = {id: make(id, b"") for id, one in parts.items() if not one.size}
+            some = np.array([id for id, one in parts.items() if one.size], np.uint64)
+            before = _PartsBefore(sources, np.searchsorted(wanted, some), some, parts)
+            for piece in itertools.starmap(slice, pieces_of(before.sizes, _BEFORE_BYTES)):
+                found = self._fetched(some[piece], before.sources(piece), CodecChain(()))
+                made.update((id, make(id, data)) for id, data in found.mapping(some[piece]).items())
+            return made
+
+        return steadily(read, self.store.root)
+
     def fetch(self, wanted: U64, *, encoded: bool = False) -> Buffers:
         """The values of these ids, in their order, without a Python object for each; absent for those that are not
         there.
@@ -203,13 +233,15 @@ class ShardedStore(Mapping[int, bytes]):
 
         def read() -> Buffers:
             sources = self._reader.locate(wanted)
-            chain = () if encoded else self._reader.data_chain
-            try:
-                return fetch(self.store, sources, chain, count=len(wanted), threads=self.threads)
-            except ZvcoreError as error:
-                raise self._named(error, wanted, sources)
+            return self._fetched(wanted, sources, CodecChain(()) if encoded else self._reader.data_chain)
 
         return steadily(read, self.store.root)
+
+    def _fetched(self, wanted: U64, sources: Sources, chain: CodecChain) -> Buffers:
+        try:
+            return fetch(self.store, sources, chain, count=len(wanted), threads=self.threads)
+        except ZvcoreError as error:
+            raise self._named(error, wanted, sources)
 
     def _named(self, error: ZvcoreError, wanted: U64, sources: Any) -> ZvcoreError:
         """The error with the id of the value that it is about, which the engine does not know."""
@@ -302,6 +334,35 @@ class ShardedStore(Mapping[int, bytes]):
     def _refuse_if_read_only(self) -> None:
         if self.mode == "r":
             raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
+
+
+def _before(file: ShardFile, id: int, offset: int, part: Before) -> int:
+    """Where a part begins of what lies before the value at `offset`."""
+    if part.total > offset - file.base:
+        raise CorruptDataError(
+            f"there are no {part.total} bytes before the value", key=file.data_key, chunk=id, offset=offset,
+            expected=f"at most {offset - file.base}",
+        )  # fmt: skip
+    return offset - part.total + part.start
+
+
+class _PartsBefore:
+    """Where parts lie of what is before values: those of `ids`, of which `rows` of the sources tell."""
+
+    def __init__(self, values: Sources, rows: npt.NDArray[np.intp], ids: U64, parts: Mapping[int, Before]) -> None:
+        assert values.key is not None and values.offset is not None and values.found is not None
+        self._values = values
+        self._which = values.key[rows]
+        wanted = [parts[id] for id in ids.tolist()]
+        places = zip(self._which.tolist(), ids.tolist(), values.offset[rows].tolist(), wanted, strict=True)
+        begins = [_before(values.found[file], id, offset, part) for file, id, offset, part in places]
+        self._offsets = np.array(begins, np.uint64)
+        self.sizes = np.array([part.size for part in wanted], np.uint64)
+
+    def sources(self, rows: slice) -> Sources:
+        return Sources(
+            self._values.keys, self._which[rows], self._offsets[rows], self.sizes[rows], stamps=self._values.stamps
+        )
 
 
 class _Items(ItemsView[int, bytes]):
