@@ -61,16 +61,24 @@ def end() -> None:
     put.cache_clear()
 
 
-def ours(delay: float, place: str) -> Any:
-    return zvcore.open(f"s3://bucket/{place}", mode="r+", storage_options=server(delay).options)
+def ours(delay: float, place: str, format: str | None = None) -> Any:
+    return zvcore.open(f"s3://bucket/{place}", mode="r+", format=format, storage_options=server(delay).options)
 
 
-def theirs(delay: float, place: str) -> Any:
-    kvstore = {
+def _place_for_tensorstore(delay: float, place: str) -> dict[str, Any]:
+    return {
         "driver": "s3", "bucket": "bucket", "path": f"{place}/", "endpoint": server(delay).endpoint,
         "aws_region": "us-east-1", "aws_credentials": {"type": "environment"},
     }  # fmt: skip
-    spec = {"driver": "zarr3", "kvstore": kvstore, "recheck_cached_data": "open"}
+
+
+def theirs(delay: float, place: str) -> Any:
+    spec = {"driver": "zarr3", "kvstore": _place_for_tensorstore(delay, place), "recheck_cached_data": "open"}
+    return tensorstore.open(spec, read=True, write=True).result()
+
+
+def found_out_by_tensorstore(delay: float, place: str) -> Any:
+    spec = {"driver": "auto", "kvstore": _place_for_tensorstore(delay, place)}
     return tensorstore.open(spec, read=True, write=True).result()
 
 
@@ -82,9 +90,19 @@ def reading(delay: float, codec: str, kind: str, key: Any) -> Calls:
 
 
 def opening(delay: float, codec: str, kind: str, key: Any) -> Calls:
+    """Both are to find the format out."""
     place = put(delay, kind, codec, "of all")
     return {
         "zvcore": lambda: ours(delay, place)[key],
+        "tensorstore": lambda: found_out_by_tensorstore(delay, place)[key].read().result(),
+    }
+
+
+def opening_named(delay: float, codec: str, kind: str, key: Any) -> Calls:
+    """Both are told the format."""
+    place = put(delay, kind, codec, "of all")
+    return {
+        "zvcore": lambda: ours(delay, place, "zarr3")[key],
         "tensorstore": lambda: theirs(delay, place)[key].read().result(),
     }
 
@@ -110,6 +128,7 @@ TASKS: list[tuple[str, Callable[..., Calls], str, tuple[Any, ...]]] = [
     ("read shards", reading, "shards", (ALL,)),
     ("read a plane of shards", reading, "shards", ((AT,),)),
     ("open an array and read a chunk", opening, "chunks", ((slice(0, 16),) * 3,)),
+    ("open an array, told its format, and read a chunk", opening_named, "chunks", ((slice(0, 16),) * 3,)),
     ("write chunks", writing, "chunks", (ALL,)),
     ("write a plane", writing, "chunks", ((AT,),)),
     ("write a box", writing, "chunks", (BOX,)),

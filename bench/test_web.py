@@ -49,8 +49,8 @@ def address(delay: float, kind: str, codec: str) -> str:
     return f"{server(delay).endpoint}/bucket/{place}"
 
 
-def ours(url: str) -> Any:
-    found = zvcore.open(url)
+def ours(url: str, format: str | None = None) -> Any:
+    found = zvcore.open(url, format=format)
     return found if isinstance(found, zvcore.Array) else found[0]
 
 
@@ -58,6 +58,11 @@ def theirs(url: str, kind: str) -> Any:
     driver = "neuroglancer_precomputed" if kind in VOLUMES else "zarr3"
     kvstore = {"driver": "http", "base_url": f"{url}/"}
     return tensorstore.open({"driver": driver, "kvstore": kvstore, "recheck_cached_data": "open"}, read=True).result()
+
+
+def found_out_by_tensorstore(url: str) -> Any:
+    kvstore = {"driver": "http", "base_url": f"{url}/"}
+    return tensorstore.open({"driver": "auto", "kvstore": kvstore}, read=True).result()
 
 
 def reading(delay: float, codec: str, kind: str, key: Any) -> Calls:
@@ -68,8 +73,16 @@ def reading(delay: float, codec: str, kind: str, key: Any) -> Calls:
 
 
 def opening(delay: float, codec: str, kind: str, key: Any) -> Calls:
+    """Both are to find the format out."""
     url = address(delay, kind, codec)
-    return {"zvcore": lambda: ours(url)[key], "tensorstore": lambda: theirs(url, kind)[key].read().result()}
+    return {"zvcore": lambda: ours(url)[key], "tensorstore": lambda: found_out_by_tensorstore(url)[key].read().result()}
+
+
+def opening_named(delay: float, codec: str, kind: str, key: Any) -> Calls:
+    """Both are told the format."""
+    url = address(delay, kind, codec)
+    format = "precomputed" if kind in VOLUMES else "zarr3"
+    return {"zvcore": lambda: ours(url, format)[key], "tensorstore": lambda: theirs(url, kind)[key].read().result()}
 
 
 TASKS: list[tuple[str, Callable[..., Calls], str, Any]] = [
@@ -82,6 +95,7 @@ TASKS: list[tuple[str, Callable[..., Calls], str, Any]] = [
     ("read a plane of shards", reading, "shards", (AT,)),
     ("read a small box of shards", reading, "shards", SMALL_BOX),
     ("open an array and read a chunk", opening, "chunks", FIRST),
+    ("open an array, told its format, and read a chunk", opening_named, "chunks", FIRST),
 ]
 OF_VOLUMES: list[tuple[str, Callable[..., Calls], str, Any]] = [
     (f"{what} {kind}", make, kind, key)
@@ -91,6 +105,7 @@ OF_VOLUMES: list[tuple[str, Callable[..., Calls], str, Any]] = [
         ("read a plane of", reading, (AT,)),
         ("read a small box of", reading, SMALL_BOX),
         ("open and read a chunk of", opening, FIRST),
+        ("open, told its format, and read a chunk of", opening_named, FIRST),
     ]
 ]
 CONTESTS = [
