@@ -8,7 +8,7 @@ Keys and prefixes are relative: `..`, absolute paths, backslashes, NUL and empty
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -222,6 +222,10 @@ class Store(ABC):
     @abstractmethod
     def stamp(self, key: str) -> Stamp | None:
         """What identifies the object's present content, as cheaply as the store can tell; None: no such object."""
+
+    def stamps(self, keys: Sequence[str]) -> builtins.list[Stamp | None]:
+        """`stamp` of each of these objects, which are asked for at once."""
+        return self.each(self.stamp, keys)
 
     def md5(self, key: str) -> str | None:
         """The MD5 of an object, if the store tells it without reading the object; else None."""
@@ -450,6 +454,12 @@ class Store(ABC):
     ) -> AbstractContextManager[None]:
         """Within this, a remote store asks for each object once. It fetches `keys` at once, and `otherwise` if there is
         none of them; and together with whatever it asks for first, what lies `around`: here and in the folders above.
+        """
+        return nullcontext()
+
+    def telling(self, stamps: Mapping[str, Stamp | None]) -> AbstractContextManager[None]:
+        """Within this, where nothing is written, a remote store answers this thread's questions for the stamps of these
+        objects so, without asking. One that turns out to be another is asked for again.
         """
         return nullcontext()
 

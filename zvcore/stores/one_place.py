@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import UnsupportedError, ZvcoreError
 from zvcore.stores.clients import Found
 from zvcore.stores.request_threads import LIMIT, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
 
     from zvcore.stores.clients import Client, Version
 
@@ -32,6 +34,7 @@ _MOST_SEEN = 4096
 # Place -> how long answers took there, for the stores that are opened later.
 _known_seconds: dict[int, float] = {}
 _MOST_KNOWN = 1024
+_NOTHING: Mapping[str, Any] = {}
 
 
 class Place:
@@ -46,6 +49,8 @@ class Place:
         self.seen: dict[str, tuple[Version, float]] = {}
         # Thread -> what is there; see `looking_at`.
         self.looking: dict[int, LookedAt] = {}
+        # Thread -> path -> what is answered without asking; see `telling`.
+        self._told: dict[int, dict[str, Version | None]] = {}
 
     def took(self, seconds: float) -> None:
         """Keep to the quick answers: what takes long may only have waited for this machine, or for other requests."""
@@ -71,6 +76,28 @@ class Place:
             and version.modified is not None
             and time.monotonic() - known[1] > _SETTLED_AFTER
         )
+
+    @contextmanager
+    def telling(self, versions: Mapping[str, Version | None]) -> Iterator[None]:
+        me = threading.get_ident()
+        before = self._told.get(me, {})
+        self._told[me] = {**before, **versions}
+        try:
+            yield
+        finally:
+            if before:
+                self._told[me] = before
+            else:
+                del self._told[me]
+
+    def told(self) -> Mapping[str, Version | None]:
+        """What this thread is to be answered without asking, by paths."""
+        return self._told.get(threading.get_ident(), _NOTHING) if self._told else _NOTHING
+
+    def forget_told(self, path: str) -> None:
+        """It has turned out to be another."""
+        for told in [*self._told.values()]:
+            told.pop(path, None)
 
     def is_near(self) -> bool:
         return self.seconds is not None and self.seconds <= _NEAR

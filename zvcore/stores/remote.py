@@ -20,7 +20,7 @@ from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from typing_extensions import Buffer
@@ -112,6 +112,7 @@ class RemoteStore(Store):
         try:
             found = self._client.get(path, start, stop, cast("Version | None", stamp))
         except ChangedError:
+            self._shared.forget_told(path)
             raise changed(key, stamp or "") from None
         self._shared.took(time.perf_counter() - begun)
         if found is None and stamp is not None:
@@ -342,6 +343,14 @@ class RemoteStore(Store):
     def stamp(self, key: str) -> Stamp | None:
         return self._head(key)
 
+    def stamps(self, keys: Sequence[str]) -> builtins.list[Stamp | None]:
+        found = self._heads(keys)
+        return [found[key] for key in keys]
+
+    def telling(self, stamps: Mapping[str, Stamp | None]) -> AbstractContextManager[None]:
+        versions = cast("Mapping[str, Version | None]", stamps)
+        return self._shared.telling({self._path(key): version for key, version in versions.items()})
+
     def md5(self, key: str) -> str | None:
         told = _facts(self._head(key))
         return None if told is None else told.md5
@@ -360,6 +369,8 @@ class RemoteStore(Store):
         if self._shared.looking and (near := self._shared.looking.get(threading.get_ident())) is not None:
             found = near.look(path)
             return None if found is None else found.version
+        if path in (told := self._shared.told()):
+            return told[path]
         begun = time.perf_counter()
         version = self._client.head(path)
         self._shared.took(time.perf_counter() - begun)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore import codecs, transfer
-from zvcore.engine import ABSENT, Selection, Work, encode_many
+from zvcore.engine import ABSENT, Keys, Selection, Sources, Work, encode_many, fetch
 from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 from zvcore.kernels import vlen
 from zvcore.transfer import OrderedWriter
@@ -74,10 +74,14 @@ def read_rows(layout: ChunkLayout | ShardLayout, stop: int | None = None) -> Row
     return pool, starts, lengths
 
 
-def read_row_chunk(layout: ChunkLayout | ShardLayout, chunk: int) -> Rows:
-    """One chunk of a one-dimensional array of byte strings."""
+def read_row_chunk(layout: ChunkLayout | ShardLayout, chunk: int, stored: bytes | memoryview | None = None) -> Rows:
+    """One chunk of a one-dimensional array of byte strings; of what is `stored` of it, where that has been read."""
     taken = min(layout.form.shape[0], layout.shape[0] - chunk * layout.form.shape[0])
-    buffers = transfer.read_decoded(layout, np.array([[chunk]], np.int64))
+    if stored is None:
+        buffers = transfer.read_decoded(layout, np.array([[chunk]], np.int64))
+    else:
+        sources = Sources(Keys.of([layout.chunk_name((chunk,))]), blobs=[memoryview(stored)])
+        buffers = fetch(layout.store, sources, layout.chains)
     pool, _ = buffers.joined()
     if buffers.sizes[0] == ABSENT:
         _refuse_unbacked(layout, taken, 0)

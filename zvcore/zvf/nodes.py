@@ -148,10 +148,10 @@ class Column(Node):
         self._expect_rows()
         return bulk.read_rows(self.layout, stop)
 
-    def row_chunk(self, chunk: int) -> bulk.Rows:
-        """The byte strings of one chunk of a one-dimensional array."""
+    def row_chunk(self, chunk: int, stored: bytes | memoryview | None = None) -> bulk.Rows:
+        """The byte strings of one chunk of a one-dimensional array; of what is `stored` of it, where it is at hand."""
         self._expect_rows()
-        return bulk.read_row_chunk(self.layout, chunk)
+        return bulk.read_row_chunk(self.layout, chunk, stored)
 
     def _expect_rows(self) -> None:
         if not self.is_rows or self.ndim != 1:

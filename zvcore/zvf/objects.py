@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from zvcore.cached import cached_property
-from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError
+from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.stores.indexes import Indexes
 from zvcore.zvf.manifests import (
     Block,
@@ -23,6 +24,8 @@ from zvcore.zvf.manifests import (
 from zvcore.zvf.nodes import Column, Node, joined_rows, read_node, require_array
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from zvcore.stores import Snapshot, Store
     from zvcore.zarr3.bulk import Rows
 
@@ -35,6 +38,8 @@ LAYOUTS = (V1, V2, DENSE, LEGACY)
 
 # A coordinate has 8 bytes; a rank beyond this is not one.
 MAX_SID_NDIM = 32
+_MOST_LAST = 8
+_NOTHING: Mapping[int, ManifestTable] = {}
 
 
 class ObjectIndex:
@@ -45,6 +50,8 @@ class ObjectIndex:
         self.store: Store = node.store
         self.path = node.path
         self.layout = layout
+        # The chunks of manifests that were read last, by their keys.
+        self.read_last: dict[str, None] = {}
 
     # --- what the metadata says
 
@@ -76,13 +83,22 @@ class ObjectIndex:
             return min(self.declared, self._dense("manifest_spans").shape[0])
         return self.declared if self.layout == LEGACY else min(self.declared, self._manifests.shape[0])
 
+    def look(self) -> None:
+        """Read the documents of the arrays that every read of objects needs."""
+        if self.layout in (V1, V2):
+            _ = self._manifests, self._ids
+
     # --- ids
+
+    @cached_property
+    def _ids(self) -> Node | None:
+        return read_node(self.store, f"{self.path}/object_ids") if self.layout in (V2, DENSE) else None
 
     @cached_property
     def ids(self) -> Ints:
         """The id of each row."""
         if self.layout in (V2, DENSE):
-            node = read_node(self.store, f"{self.path}/object_ids")
+            node = self._ids
             if isinstance(node, Column):
                 if node.ndim != 1 or node.dtype.kind not in "iu":
                     raise UnsupportedError("object_ids are not one-dimensional integers", key=node.key)
@@ -114,11 +130,38 @@ class ObjectIndex:
             raise missing_object(wanted[np.argmin(rows)], len(self), self.path)
         return rows
 
+    def _read_ahead(self, wanted: Ints) -> dict[int, ManifestTable]:
+        """Far away, together with the ids, which are needed first: the chunks of manifests that are likely to be wanted
+        next, since rows are mostly ids.
+        """
+        if not self.store.remote or "ids" in vars(self) or self.layout not in (V1, V2) or not len(wanted):
+            return {}
+        if not 0 <= wanted.min() <= wanted.max() < len(self):
+            return {}
+        chunks: list[int] = np.unique(wanted // self._manifests.chunk[0])[:_MOST_LAST].tolist()
+        found = self.store.each(self._read_quietly, [None, *chunks])[1:]
+        return {chunk: table for chunk, table in zip(chunks, found, strict=True) if table is not None}
+
+    def _read_quietly(self, chunk: int | None) -> ManifestTable | None:
+        """A chunk of manifests, or the ids. What is wrong is told to whoever needs them."""
+        with suppress(ZvcoreError):
+            if chunk is not None:
+                return self._chunk(chunk)
+            _ = self.ids
+        return None
+
     # --- manifests
 
     def manifest(self, object_id: int) -> ManifestTable:
         """A table of one row: the object's manifest."""
-        return self.table([self._row(object_id)])
+        ahead = self._read_ahead(np.array([operator.index(object_id)]))
+        return self.table([self._row(object_id)], ahead)
+
+    def manifests(self, ids: Any) -> ManifestTable:
+        """The manifests of these objects; one that is not there raises."""
+        wanted = id_array(ids)
+        ahead = self._read_ahead(wanted)
+        return self.table(self.rows_of_all(wanted), ahead)
 
     def blocks(self, object_id: int) -> list[Block]:
         """The object's manifest as a list; microseconds when its chunk has been read before."""
@@ -136,8 +179,11 @@ class ObjectIndex:
             return wanted
         return int(self.rows_of_all([wanted])[0])
 
-    def table(self, rows: Any = None) -> ManifestTable:
-        """The manifests of these rows, or of all. Damaged ones are in the table's `damaged`."""
+    def table(self, rows: Any = None, ahead: Mapping[int, ManifestTable] = _NOTHING) -> ManifestTable:
+        """The manifests of these rows, or of all. Damaged ones are in the table's `damaged`.
+
+        `ahead`: chunks of them that have been read.
+        """
         if rows is None:
             return self._whole()
         rows = np.asarray(rows, np.int64)
@@ -148,7 +194,7 @@ class ObjectIndex:
         size = self._manifests.chunk[0]
         chunks = np.unique(rows // size)
         if len(chunks) == 1:
-            table = self._chunk(int(chunks[0]))
+            table = ahead.get(int(chunks[0])) or self._chunk(int(chunks[0]))
             local = rows - chunks[0] * size
             if len(rows) == 1:
                 table = table[int(local[0]) : int(local[0]) + 1]
@@ -158,7 +204,7 @@ class ObjectIndex:
             number = rows // size
             parts = [np.flatnonzero(number == chunk) for chunk in chunks]
             tables = [
-                self._chunk(int(chunk)).select(rows[part] - chunk * size)
+                (ahead.get(int(chunk)) or self._chunk(int(chunk))).select(rows[part] - chunk * size)
                 for chunk, part in zip(chunks, parts, strict=True)
             ]
             order = np.argsort(np.concatenate(parts), kind="stable")
@@ -171,15 +217,21 @@ class ObjectIndex:
         """The manifests of one chunk of the array; decoded once as long as its object does not change."""
         node = self._manifests
         key = node.layout.chunk_name((chunk,))
+        in_shard = node.shard is not None
 
         def read(key: str, found: Snapshot) -> tuple[ManifestTable, int]:
-            table = self._located(table_from(*node.row_chunk(chunk), self.sid_ndim, keep_damaged=True), chunk)
+            rows = node.row_chunk(chunk, None if in_shard else found.data)
+            table = self._located(table_from(*rows, self.sid_ndim, keep_damaged=True), chunk)
             return table, table.nbytes
 
         # The shape takes part: an append lengthens the last chunk's use without touching what is in it.
         part = ("manifests", chunk, node.shape, self.sid_ndim)
-        # Only the stamp of the object itself is needed here.
-        found = Indexes(self.store, (0, 0), read, part).of(key)
+        self.read_last.pop(key, None)
+        self.read_last[key] = None
+        if len(self.read_last) > _MOST_LAST:
+            del self.read_last[next(iter(self.read_last))]
+        # Of a shard, only the stamp is needed here.
+        found = Indexes(self.store, (0, 0 if in_shard else None), read, part).of(key)
         if found is not None:
             return found
         rows = min(node.chunk[0], node.shape[0] - chunk * node.chunk[0])
@@ -200,7 +252,8 @@ class ObjectIndex:
         node = self._manifests
         count = -(-len(self) // node.chunk[0])
         if count <= 4:
-            table = concatenated([self._chunk(chunk) for chunk in range(count)], self.sid_ndim)
+            ahead = self._read_ahead(np.arange(count) * node.chunk[0])
+            table = concatenated([ahead.get(chunk) or self._chunk(chunk) for chunk in range(count)], self.sid_ndim)
             return (table if len(table) == len(self) else table[: len(self)]).with_ids(self.ids)
         table = self._located(table_from(*node.read_rows(len(self)), self.sid_ndim, keep_damaged=True), 0)
         return table.with_ids(self.ids)

@@ -17,7 +17,6 @@ from zvcore.kernels import fragments as kernel
 from zvcore.kernels import vlen
 from zvcore.zvf.attributes import AttributeForm
 from zvcore.zvf.fragments import decode_fragments
-from zvcore.zvf.objects import id_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -122,9 +121,8 @@ def gather(
     cell = np.ascontiguousarray(cell)
     fragments = np.ascontiguousarray(fragments)
     # Both ways to the store at once, where they are long.
-    (grid, vertices), (index, indices) = level.store.each(
-        lambda name: _cells(level, name, chunks, threads), ("vertices", "fragments")
-    )
+    grid, index = level.vertices, level.fragments
+    vertices, indices = level.store.each(lambda cells: cells.read(chunks, threads), (grid, index))
     columns, broken = _indices(index, chunks, indices)
     form = AttributeForm.of_vertices(grid.node, level.ndim)
     rows = _row_counts(grid, form, chunks, vertices)
@@ -274,9 +272,7 @@ def read_object(level: Level, object_id: int, per_fragment: bool) -> npt.NDArray
 
 
 def read_objects(level: Level, ids: Any, attributes: Sequence[str], threads: int | None) -> Vectors:
-    wanted = id_array(ids)
-    objects = level.require_objects()
-    table = objects.table(objects.rows_of_all(wanted))
+    table = level.require_objects().manifests(ids)
     return _vectors(level, table, attributes, threads)
 
 

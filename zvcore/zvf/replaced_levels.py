@@ -40,7 +40,8 @@ def of_one_state(level: Level, read: Callable[[], T]) -> T:
     def checked() -> T:
         before = state_of(level)
         try:
-            found = read()
+            with level.asking_at_once():
+                found = read()
         except ZvcoreError:
             check_same(level, before)
             raise

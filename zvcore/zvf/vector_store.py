@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from zvcore.cached import cached_property
 from zvcore.documents.values import is_number
-from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.exchange.tractogram_header import ATTRIBUTE
 from zvcore.stores import open_store
 from zvcore.zarr3.metadata import DOCUMENT
@@ -40,6 +41,10 @@ Ints = npt.NDArray[np.int64]
 
 # Formats whose stores this package knows. Layouts are recognised by what is there; the version only refuses early.
 _KNOWN = re.compile(r"0\.[6-9](\.|$)")
+
+# The documents that reads look at, and those of an object index.
+_DOCUMENTS = [f"{name}/{DOCUMENT}" for name in ("object_index", "vertices", "vertex_fragments")]
+_OF_OBJECTS = [f"object_index/{name}/{DOCUMENT}" for name in ("object_ids", "manifests")]
 
 SEQUENTIAL = ("polyline", "streamline", "line")
 
@@ -184,6 +189,7 @@ class Level:
             raise MetadataError("zarr_vectors_level must be an object", key=node.key)
         self.metadata: dict[str, Any] = attributes
         self._grids: dict[str, tuple[Any, CellGrid]] = {}
+        self._objects: tuple[Any, ObjectIndex | None] | None = None
 
     def __repr__(self) -> str:
         return f"<zvcore.zvf.Level {self.number} of {self.store.root}>"
@@ -216,7 +222,7 @@ class Level:
     def _cells(self, name: str) -> CellGrid:
         """A per-chunk array as it is now: it may be packed into shards while the level is open."""
         path = join(self.path, name)
-        stamp = self.store.stamp(join(path, "zarr.json"))
+        stamp = self.store.stamp(join(path, DOCUMENT))
         known = self._grids.get(name)
         if known is None or known[0] != stamp:
             known = self._grids[name] = (stamp, open_cells(self.store, path, self.grid_ndim))
@@ -267,12 +273,42 @@ class Level:
     @property
     def objects(self) -> ObjectIndex | None:
         """The object index as it is now; None if the level has no objects."""
-        stamp = self.store.stamp(join(self.path, "object_index/zarr.json"))
-        known = self.__dict__.get("_objects")
+        stamp = self.store.stamp(join(self.path, "object_index", DOCUMENT))
+        known = self._objects
         if known is None or known[0] != stamp or stamp is None:
-            known = self.__dict__["_objects"] = (stamp, open_objects(self.store, self.path))
-        found: ObjectIndex | None = known[1]
-        return found
+            known = self._objects = (stamp, open_objects(self.store, self.path))
+        return known[1]
+
+    @contextmanager
+    def asking_at_once(self) -> Iterator[None]:
+        """Within this, which is for one read, a store far away has been asked at once for what reads look at first."""
+        if not self.store.remote:
+            yield
+            return
+        keys = [join(self.path, name) for name in _DOCUMENTS]
+        stamps: dict[str, Any] = {}
+        # What is wrong is the read's to say, if it needs that.
+        with suppress(ZvcoreError):
+            if self._grids or self._objects is not None:
+                objects = None if self._objects is None else self._objects[1]
+                keys += () if objects is None else objects.read_last
+                stamps = dict(zip(keys, self.store.stamps(keys), strict=True))
+            else:
+                with self.store.looking_at([*keys, *(join(self.path, name) for name in _OF_OBJECTS)]):
+                    self._open_all()
+                    stamps = dict(zip(keys, map(self.store.stamp, keys), strict=True))
+        with self.store.telling(stamps):
+            yield
+
+    def _open_all(self) -> None:
+        """What reads need, as far as it is there."""
+        for name in ("vertices", "vertex_fragments"):
+            with suppress(ZvcoreError):
+                self._cells(name)
+        with suppress(ZvcoreError):
+            objects = self.objects
+            if objects is not None:
+                objects.look()
 
     def require_objects(self) -> ObjectIndex:
         objects = self.objects
