@@ -63,6 +63,56 @@ class Ranges(http.server.SimpleHTTPRequestHandler):
         self.wfile.write(data[start:stop])
 
 
+class NoFolders(Ranges):
+    """To be asked for a list is nothing special to it, and folders are not there."""
+
+    def do_PROPFIND(self) -> None:
+        self.send_error(404)
+
+
+class Listing(Ranges):
+    """Lists folders, as WebDAV has it."""
+
+    def do_PROPFIND(self) -> None:
+        folder = Path(self.translate_path(self.path))
+        if not folder.is_dir():
+            self.send_error(404)
+            return
+        here = "/" + self.path.strip("/")
+        answers = [self._answer(here, True, 0)]
+        deep = self.headers.get("Depth") != "1"
+        for one in sorted(folder.rglob("*") if deep else folder.iterdir()):
+            name = f"{here.rstrip('/')}/{one.relative_to(folder)}"
+            answers.append(self._answer(name, one.is_dir(), one.stat().st_size))
+        text = f'<?xml version="1.0"?><D:multistatus xmlns:D="DAV:">{"".join(answers)}</D:multistatus>'.encode()
+        self.send_response(207)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def _answer(self, name: str, is_folder: bool, size: int) -> str:
+        kind = "<D:collection/>" if is_folder else ""
+        return (
+            f"<D:response><D:href>{name}</D:href><D:propstat><D:prop><D:resourcetype>{kind}</D:resourcetype>"
+            f"<D:getcontentlength>{size}</D:getcontentlength>"
+            "<D:getlastmodified>Sat, 01 Nov 2025 10:00:00 GMT</D:getlastmodified>"
+            "</D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response>"
+        )
+
+
+def test_a_web_server_that_lists(tmp_path: Path) -> None:
+    make(tmp_path / "data")
+    (tmp_path / "data" / "empty").mkdir()
+    with web_server(tmp_path, Listing) as address:
+        store = open_store(f"{address}/data")
+        for name in ("nothing", "empty", "zarr/nothing/more"):
+            assert store.list_dir(name) == ([], [])
+            assert list(store.list(name)) == []
+            assert store.some_objects(name, 5) == []
+        assert "zarr.json" in store.list_dir("zarr")[1]
+        assert sorted(store.list("zarr")) == sorted(open_store(tmp_path / "data").list("zarr"))
+
+
 def make(folder: Path) -> None:
     """The same volume in every format."""
     for name, format, options in (
@@ -74,7 +124,9 @@ def make(folder: Path) -> None:
         array[...] = DATA.reshape(array.shape)
 
 
-@pytest.mark.parametrize("server", [Ranges, http.server.SimpleHTTPRequestHandler], ids=["ranges", "no-ranges"])
+@pytest.mark.parametrize(
+    "server", [Ranges, http.server.SimpleHTTPRequestHandler, NoFolders], ids=["ranges", "no-ranges", "no-folders"]
+)
 @pytest.mark.parametrize("through", ["obstore", "fsspec"])
 def test_web_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Any, through: str) -> None:
     if through == "fsspec":

@@ -86,6 +86,8 @@ class ObstoreClient(Client):
         self._takes_ranges = True
         self._takes_suffixes = True
         self._takes_heads = True
+        # Whether a web server has shown that it lists what it has.
+        self._lists = False
         # Method -> by what its last answer has told versions apart.
         self._told: dict[str, tuple[bool, ...]] = {}
         # Folders whose objects the server unpacks unless it is told not to.
@@ -444,11 +446,14 @@ class ObstoreClient(Client):
         begin(folder)
         try:
             stream = obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=_LISTED_AT_ONCE)
-            return self._objects(found for page in stream for found in page)
+            found = self._objects(found for page in stream for found in page)
         except FileNotFoundError:
             return []
         except (exceptions.BaseError, TimeoutError) as error:
             raise self._listing_failure(error, folder) from None
+        if not found:
+            self._check_that_it_lists(folder)
+        return found
 
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
         begin(folder)
@@ -458,6 +463,8 @@ class ObstoreClient(Client):
             return [], []
         except (exceptions.BaseError, TimeoutError) as error:
             raise self._listing_failure(error, folder) from None
+        if not found["common_prefixes"] and not found["objects"]:
+            self._check_that_it_lists(folder)
         return list(found["common_prefixes"]), self._objects(found["objects"])
 
     def some(self, folder: str, most: int) -> builtins.list[str]:
@@ -468,6 +475,8 @@ class ObstoreClient(Client):
             return []
         except (exceptions.BaseError, TimeoutError) as error:
             raise self._listing_failure(error, folder) from None
+        if not page:
+            self._check_that_it_lists(folder)
         below = [path for one in page if (path := one["path"]).startswith(folder)]
         found = [path for path in below if "/" not in path[len(folder) :]]
         # Such lists go down into folders, which may fill it.
@@ -508,6 +517,21 @@ class ObstoreClient(Client):
             return self.head(path) is None
         except AccessRefusedError:
             return False  # whoever wants to read it is told
+
+    def _check_that_it_lists(self, folder: str) -> None:
+        """Some web servers say of every folder that it is not there, which obstore takes for an empty one: who lists has
+        something in one of those around it.
+        """
+        around = folder.rstrip("/")
+        while self._is_http and not self._lists:
+            if not around:
+                raise UnlistedError("this web server does not list what it has", key=folder)
+            around = around.rpartition("/")[0]
+            try:
+                found = obstore.list_with_delimiter(self._listing, around or None)
+            except (exceptions.BaseError, FileNotFoundError, TimeoutError) as error:
+                raise self._listing_failure(error, folder) from None
+            self._lists = bool(found["common_prefixes"] or found["objects"])
 
     def _listing_failure(self, error: Exception, folder: str) -> Exception:
         if self._is_http:
