@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-X86 = platform.machine().lower() in ("x86_64", "amd64")
-ARM = platform.machine().lower() in ("aarch64", "arm64")
+# Another processor than this one, for `.ci/arm`.
+MACHINE = os.environ.get("ZVCORE_NATIVE_FOR", platform.machine()).lower()
+X86 = MACHINE in ("x86_64", "amd64")
+ARM = MACHINE in ("aarch64", "arm64")
 
 # The same flags for every library. All of them choose instructions when they run, so nothing names a processor.
 FLAGS = ["-O3", "-fPIC", "-fvisibility=hidden", "-DNDEBUG", "-g0"]

@@ -519,7 +519,7 @@ class ObstoreClient(Client):
             return False  # whoever wants to read it is told
 
     def _check_that_it_lists(self, folder: str) -> None:
-        """Some web servers say of every folder that it is not there, which obstore takes for an empty one: who lists has
+        """Some web servers say of every folder that it is not there, which obstore takes for empty ones: who lists has
         something in one of those around it.
         """
         around = folder.rstrip("/")
