@@ -38,7 +38,12 @@ def detect(store: Store, marked: Set[str] | None = None) -> Format | None:
     `marked` are the documents that tell formats which are there, for callers that have looked for all of them.
     """
     if marked is None and store.file is None:
-        marked = store.present(_every_mark())
+        with store.looking_at(*all_marks()):
+            return _detected(store, store.present(_every_mark()))
+    return _detected(store, marked)
+
+
+def _detected(store: Store, marked: Set[str] | None) -> Format | None:
     asked = _those_marked(marked)
     if store.file is not None:
         return next((one for one in asked if one.names_file(str(store.file)) and one.detect(store)), None)

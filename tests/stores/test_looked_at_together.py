@@ -11,6 +11,7 @@ import pytest
 
 import zvcore
 from zvcore import precomputed, zvf
+from zvcore.errors import NotFoundError
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
@@ -274,3 +275,32 @@ def test_the_parts_of_an_object_of_zarr_vectors_come_together(s3: S3, url: str, 
     proxy.forget()
     assert np.array_equal(level.read_object(4), lines[4])
     assert len(proxy.seen()) <= 6
+
+
+def test_what_tells_the_format_is_asked_for_together(
+    s3: S3, url: str, together: type[Together], tmp_path: Path
+) -> None:
+    of_kind(tmp_path / "here", "n5")
+    zvcore.copy(tmp_path / "here", url, storage_options=s3.options)
+    counting = together()
+    counting.WANTED = 5
+    assert zvcore.inspect(url, storage_options=s3.options)["format"] == "n5"
+    assert counting.enough
+
+
+def test_the_first_member_of_a_group_is_asked_for_together_with_the_copies(
+    s3: S3, url: str, together: type[Together], tmp_path: Path
+) -> None:
+    group = zvcore.open(tmp_path / "here", "w", format="zarr2")
+    group.create_array("a", shape=(4,), dtype="u1", chunks=(2,))[...] = 7
+    zvcore.copy(tmp_path / "here", url, storage_options=s3.options)
+    found = zvcore.open(url, storage_options=s3.options)
+    counting = together()
+    counting.WANTED = 2
+    assert found["a"].shape == (4,)
+    assert counting.enough
+    counting = together()
+    counting.WANTED = 2
+    with pytest.raises(NotFoundError):
+        found["b"]
+    assert not counting.enough  # whether there are copies is known

@@ -160,10 +160,25 @@ def unfinished_around(
             return unfinished_at(path) or unfinished_above(path)
         path = os.fsdecode(path.local_root)
     here = os.fsdecode(path)
+    store = _far_away(here, storage_options)
+    if store is not None:
+        with store.looking_at((), around=(KEY,)):
+            return unfinished_at(store) or unfinished_above(store)
     if "://" not in here:
         # What a link leads to belongs to the conversion that made it.
         here = real_path(here)
     return _first_unfinished(itertools.chain([here], (above for above, _ in places_above(here))), storage_options)
+
+
+def _far_away(here: str, storage_options: Mapping[str, Any] | None) -> Store | None:
+    """The store there, if it is one that is asked for several notes at once."""
+    if "://" not in here or above_in_chain(here) is not None or archive_in(here) is not None:
+        return None
+    try:
+        store = open_store(here, "r", storage_options)
+    except (ZvcoreError, ValueError, OSError):
+        return None
+    return store if store.remote else None
 
 
 def unfinished_above(store: Store) -> UnfinishedConversion | None:

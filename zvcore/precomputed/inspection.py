@@ -42,12 +42,13 @@ def inspect(store: Store, *, only: str | None = None, threads: int | None = None
 
 def _inspect_volume(store: Store, info: Mapping[str, Any], threads: int | None) -> dict[str, Any]:
     volume = VolumeInfo.from_json(info)
-    scales = []
-    for number in range(len(info["scales"])):
+
+    def described(number: int) -> dict[str, Any]:
         try:
-            scales.append(_inspect_scale(store, volume, number, threads))
+            return _inspect_scale(store, volume, number, threads)
         except ZvcoreError as error:
-            scales.append(unread("precomputed", error))
+            return unread("precomputed", error)
+
     answer: dict[str, Any] = {
         "format": "precomputed",
         "kind": VOLUME,
@@ -55,7 +56,7 @@ def _inspect_volume(store: Store, info: Mapping[str, Any], threads: int | None) 
         "dtype": volume.dtype.name,
         "channels": volume.channels,
         "attributes": {name: value for name, value in info.items() if name != "scales"},
-        "scales": scales,
+        "scales": store.each(described, range(len(info["scales"]))),
         "members": {},
     }
     for folder, kind in folders_of(info, Report()).items():

@@ -86,8 +86,8 @@ class ObstoreClient(Client):
         self._takes_ranges = True
         self._takes_suffixes = True
         self._takes_heads = True
-        # Whether a web server has shown that it lists what it has.
-        self._lists = False
+        # Whether a web server lists what it has, once that has shown.
+        self._lists: bool | None = None
         # Method -> by what its last answer has told versions apart.
         self._told: dict[str, tuple[bool, ...]] = {}
         # Folders whose objects the server unpacks unless it is told not to.
@@ -522,16 +522,17 @@ class ObstoreClient(Client):
         """Some web servers say of every folder that it is not there, which obstore takes for empty ones: who lists has
         something in one of those around it.
         """
-        around = folder.rstrip("/")
+        around = "" if self._lists is False else folder.rstrip("/")
         while self._is_http and not self._lists:
             if not around:
+                self._lists = False
                 raise UnlistedError("this web server does not list what it has", key=folder)
             around = around.rpartition("/")[0]
             try:
                 found = obstore.list_with_delimiter(self._listing, around or None)
             except (exceptions.BaseError, FileNotFoundError, TimeoutError) as error:
                 raise self._listing_failure(error, folder) from None
-            self._lists = bool(found["common_prefixes"] or found["objects"])
+            self._lists = bool(found["common_prefixes"] or found["objects"]) or None
 
     def _listing_failure(self, error: Exception, folder: str) -> Exception:
         if self._is_http:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, overload
 
 from zvcore.cached import cached_property
@@ -16,6 +17,7 @@ from zvcore.zarr2.consolidated import Told, forget_below, read_consolidated, war
 from zvcore.zarr2.creating import begin_node, create_array
 from zvcore.zarr2.metadata import (
     ATTRIBUTES,
+    CONSOLIDATED,
     DOCUMENT,
     DOCUMENTS,
     GROUP,
@@ -95,7 +97,10 @@ class Zarr2Group(Group):
         name = member_path(path)
         if not name:
             return self
-        metadata = self._metadata(name)
+        # Far away, the copies of the documents and the member's own are asked for at once, the first time.
+        first = "_told" not in vars(self) and self._told_above is None and self.read_only
+        with self.store.looking_at([CONSOLIDATED, f"{name}/{DOCUMENT}"]) if first else nullcontext():
+            metadata = self._metadata(name)
         if metadata is None:
             raise NotFoundError("no such member", key=f"{self.store.root}/{name}")
         store = self.store.child(name)
