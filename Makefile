@@ -16,7 +16,7 @@ py := $(VENV)/bin/python
 stamps := $(VENV)/.zvcore
 compiled := $(shell find zvcore plugins -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c')
 
-.PHONY: docs native modules structure s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test test-all coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
+.PHONY: arm docs native modules structure s3-server store-emulators browser-test zarr-suite vectors-suite fuzz-build bench-pytest faults leaks soak help venv build demo test test-all coverage bench bench-smoke fuzz fuzz-corpus wheel pythons lint types sanitize clean numcodecs-suite bench-check
 help:
 	@echo 'make demo       a volume through all four formats, verified, broken, measured; leaves demo-out/'
 	@echo 'make test       the tests of what is written here, in two minutes (ARGS="-k codec -x" goes to pytest)'
@@ -38,6 +38,7 @@ help:
 	@echo 'make structure  what imports what, how long functions are: counts beside their limits (ARGS=--all names each)'
 	@echo 'make types      mypy (zvcore and bench) and pyright, and the stubs against the compiled modules'
 	@echo 'make sanitize   the tests of native code under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make arm        the tests of native code on an aarch64 processor that qemu plays (as root, on Debian; 20 minutes)'
 	@echo 'make fuzz       coverage-guided fuzzing of all parsers and decoders (MINUTES=5, TARGETS=...); needs clang'
 	@echo 'make faults     kills, full disks, forks and leaks, many times (KILLS=100, FORKS=2000, TURNS=10000)'
 	@echo 'make leaks      ten thousand opens, reads, failed reads, writes, conversions: memory and handles stay flat (TURNS=10000)'
@@ -219,6 +220,11 @@ sanitize: $(stamps)/installed $(stamps)/group-test
 	cd $(kind)/run && PYTHONPATH=$(kind)/site $(CURDIR)/.ci/with-sanitizers $(abspath $(py)) -m pytest --capture=sys $(ARGS) \
 	    $(or $(TESTS),tests/kernels tests/codecs tests/plugins tests/engine tests/stores tests/fuzz \
 	    tests/n5 tests/zarr3 tests/precomputed tests/zvf)
+
+# Native code built for aarch64 and tested on a processor that qemu plays, in build/arm; TESTS= says what. As root, on Debian.
+arm: $(stamps)/installed
+	.ci/arm build/arm -n $(WORKERS) $(ARGS) \
+	    $(or $(TESTS),tests/kernels tests/codecs tests/plugins tests/engine tests/n5 tests/zarr2 tests/zarr3 tests/precomputed)
 
 # What tests/faults does a few times in `make test`, often; as root also on a small file system that is full.
 faults: $(stamps)/installed $(stamps)/group-test
