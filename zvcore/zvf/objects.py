@@ -50,8 +50,8 @@ class ObjectIndex:
         self.store: Store = node.store
         self.path = node.path
         self.layout = layout
-        # The chunks of manifests that were read last, by their keys.
-        self.read_last: dict[str, None] = {}
+        # The keys of the chunks of manifests that were read last.
+        self.read_last: tuple[str, ...] = ()
 
     # --- what the metadata says
 
@@ -226,10 +226,8 @@ class ObjectIndex:
 
         # The shape takes part: an append lengthens the last chunk's use without touching what is in it.
         part = ("manifests", chunk, node.shape, self.sid_ndim)
-        self.read_last.pop(key, None)
-        self.read_last[key] = None
-        if len(self.read_last) > _MOST_LAST:
-            del self.read_last[next(iter(self.read_last))]
+        if key not in self.read_last:
+            self.read_last = (key, *self.read_last)[:_MOST_LAST]
         # Of a shard, only the stamp is needed here.
         found = Indexes(self.store, (0, 0 if in_shard else None), read, part).of(key)
         if found is not None:
