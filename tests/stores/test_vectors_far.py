@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zvcore
+from tests.zvf.test_old_cells import check, old_cells
 from zvcore.errors import ConflictError
 from zvcore.stores import open_store
 from zvcore.zvf import shard_store, write_points, write_polylines
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.stores.servers import S3, Proxy
+    from tests.stores.servers import S3, Proxy, Together
 
 DOCUMENTS = ["object_index/zarr.json", "vertex_fragments/zarr.json", "vertices/zarr.json"]
 OF_OBJECTS = ["object_index/manifests/zarr.json", "object_index/object_ids/zarr.json"]
@@ -137,3 +138,11 @@ def test_stamps_that_are_told_are_not_asked_for(s3: S3, proxy: Proxy) -> None:
         assert store.stamp("a") != stamps["a"]
         assert asked(proxy, lambda: store.stamp("b")) == []
     assert len(asked(proxy, lambda: store.stamp("b"))) == 1
+
+
+def test_cells_before_0_9_are_asked_for_together(bucket: Bucket, together: type[Together]) -> None:
+    old_cells(bucket.folder / "vertices")
+    bucket.put()
+    counting = together()
+    check(open_store(bucket.url, "r", bucket.options))
+    assert counting.enough

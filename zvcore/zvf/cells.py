@@ -21,6 +21,7 @@ from zvcore.engine import ABSENT
 from zvcore.errors import CorruptDataError, MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.kernels import vlen
 from zvcore.zarr3.listing import sorted_numbers, stored_chunks
+from zvcore.zarr3.metadata import DOCUMENT
 from zvcore.zvf.nodes import Column, Node, join, read_node
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["CellGrid", "Cells", "GridCells", "SubArrayCells", "coords_key", "open_cells", "parse_key"]
 
 Ints = npt.NDArray[np.int64]
+
+# The arrays of so many chunks are asked for together.
+_AT_ONCE = 128
 
 _KEY = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.-?(0|[1-9][0-9]{0,17}))*")
 
@@ -225,18 +229,30 @@ class SubArrayCells(CellGrid):
     def read(self, coords: Ints, threads: int | None = None) -> Cells:
         parts: list[npt.NDArray[np.uint8] | None] = []
         shards: dict[str, npt.NDArray[np.uint8]] = {}
+        paths = {chunk: join(self.path, coords_key(chunk)) for chunk in map(tuple, coords.tolist())}
+        alone = self._read_alone([path for chunk, path in paths.items() if chunk not in self._packed])
         for chunk in map(tuple, coords.tolist()):
             if chunk in self._packed:
                 shard, offset, length = self._packed[chunk]
                 if shard.path not in shards:
                     shards[shard.path] = shard.read_bytes()
                 parts.append(shards[shard.path][offset : offset + length])
-                continue
-            node = read_node(self.store, join(self.path, coords_key(chunk)))
-            parts.append(node.read_bytes() if isinstance(node, Column) else None)
+            else:
+                parts.append(alone.get(paths[chunk]))
         lengths = np.array([0 if part is None else len(part) for part in parts], np.int64)
         data = np.concatenate([part for part in parts if part is not None] or [np.zeros(0, np.uint8)])
         return Cells(data, np.cumsum(lengths) - lengths, lengths, np.array([part is None for part in parts], bool))
+
+    def _read_alone(self, paths: list[str]) -> dict[str, npt.NDArray[np.uint8]]:
+        """The arrays of chunks by their paths, as far as they are there; far away, many are asked for at once."""
+        found = {}
+        for first in range(0, len(paths), _AT_ONCE):
+            some = paths[first : first + _AT_ONCE]
+            with self.store.looking_at([join(path, DOCUMENT) for path in some]):
+                nodes = [node for node in (read_node(self.store, path) for path in some) if isinstance(node, Column)]
+            for node, data in zip(nodes, self.store.each(Column.read_bytes, nodes), strict=True):
+                found[node.path] = data
+        return found
 
     def stored(self) -> Ints:
         names = [parse_key(name) for name in self.store.list_dir(self.path)[0]]
