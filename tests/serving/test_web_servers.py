@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import http.server
 import io
 import json
 import warnings
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +14,9 @@ import zarr
 
 import zvcore
 from tests.serving.conftest import served
+from tests.stores.servers import web_server
 from zvcore.commands import cli
-from zvcore.errors import DamagedMetadataWarning
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from zvcore.errors import DamagedMetadataWarning, NotFoundError
 
 VALUES = np.arange(8 * 6 * 4, dtype="u1").reshape(8, 6, 4)
 KINDS = {
@@ -229,3 +228,39 @@ def test_members_that_documents_tell_of_but_are_not_there_are_named(tmp_path: Pa
         found = zvcore.inspect(f"{client.server.url}g.zarr")
     assert found["members"]["a"]["kind"] == "broken"
     assert found["members"]["s"]["kind"] == "group"
+
+
+@pytest.mark.parametrize("count", [3, 16, 17])
+def test_levels_of_a_pyramid_of_n5_are_found(tmp_path: Path, count: int) -> None:
+    container = zvcore.open(tmp_path / "c.n5", "w", format="n5")
+    for folder in ("viewer", "setup0/timepoint0"):
+        for level in range(count):
+            array = container.create_array(f"{folder}/s{level}", shape=(4,) * 3, dtype="u1", chunks=(2,) * 3)
+            array.attrs["downsamplingFactors"] = [2**level] * 3
+            array.attrs["pixelResolution"] = {"unit": "um", "dimensions": [1, 1, 2]}
+    container["setup0"].attrs["downsamplingFactors"] = [[2**level] * 3 for level in range(count)]
+    container.create_group("nothing")
+    with served(tmp_path) as client:
+        for group in ("viewer", "setup0"):
+            expected = container[group].multiscale()
+            assert len(expected) == count
+            assert zvcore.open(f"{client.server.url}c.n5/{group}", format="n5").multiscale() == expected
+        with pytest.raises(NotFoundError, match="no scales here"):
+            zvcore.open(f"{client.server.url}c.n5/nothing", format="n5").multiscale()
+
+
+def test_a_level_that_is_refused_is_not_there(tmp_path: Path) -> None:
+    """Services that do not let everybody list refuse what is absent."""
+    container = zvcore.open(tmp_path / "c.n5", "w", format="n5")
+    container.create_array("s0", shape=(4,), dtype="u1", chunks=(2,))
+
+    class Refusing(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if Path(self.translate_path(self.path)).is_file():
+                super().do_GET()
+            else:
+                self.send_error(403)
+
+    with web_server(tmp_path, Refusing) as address:
+        found = zvcore.open(f"{address}/c.n5", format="n5")
+        assert [level.path for level in found.multiscale().levels] == ["s0"]

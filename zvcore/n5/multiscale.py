@@ -5,6 +5,7 @@ Everything here is in N5's order of axes (x, y, z), whatever the convention's ow
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from dataclasses import dataclass
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.documents import whole_if_possible
 from zvcore.documents.members import Items, Number, Place, Text
-from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
-from zvcore.n5.documents import read_document
+from zvcore.errors import AccessRefusedError, MetadataError, NotFoundError, UnsupportedError
+from zvcore.n5.documents import ATTRIBUTES, read_document
 from zvcore.n5.metadata import DatasetMetadata, is_dataset
+from zvcore.stores.base import UnlistedError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from zvcore.n5.group import N5Group
     from zvcore.stores import Store
@@ -29,6 +31,8 @@ _AXES = ("x", "y", "z", "t", "c")
 _LEVEL = re.compile(r"s([0-9]{1,4})")
 _TIMEPOINT = re.compile(r"timepoint([0-9]{1,9})")
 _CHANNEL = re.compile(r"(?:c|ch|setup)([0-9]{1,9})")
+# So many levels are asked for together where no list tells of them.
+_LEVELS_AT_ONCE = 16
 
 Numbers = tuple[float, ...]
 
@@ -95,15 +99,42 @@ class _Reader:
     def attributes(self, path: str) -> dict[str, Any]:
         return read_document(self.store, path) or {}
 
+    def folders(self, prefix: str = "") -> list[str] | None:
+        """The names of what lies in a folder; None where the store does not list it."""
+        try:
+            return self.store.list_dir(prefix)[0]
+        except UnlistedError:
+            return None
+
     def datasets(self, prefix: str = "") -> list[tuple[int, str, dict[str, Any]]]:
         """The levels `s0`, `s1`... below a folder: (number, path, attributes)."""
-        found = []
-        for name in self.store.list_dir(prefix)[0]:
-            match = _LEVEL.fullmatch(name)
-            path = f"{prefix}/{name}" if prefix else name
-            if match is not None and is_dataset(attributes := self.attributes(path)):
-                found.append((int(match[1]), path, attributes))
-        return sorted(found)
+        names = self.folders(prefix)
+        if names is not None:
+            return sorted(self._of_levels(prefix, [name for name in names if _LEVEL.fullmatch(name)], self.attributes))
+        found: list[tuple[int, str, dict[str, Any]]] = []
+        for first in itertools.count(0, _LEVELS_AT_ONCE):
+            guessed = [f"s{number}" for number in range(first, first + _LEVELS_AT_ONCE)]
+            some = self._of_levels(prefix, guessed, self._if_there)
+            found += some
+            if len(some) < _LEVELS_AT_ONCE:
+                break
+        return found
+
+    def _if_there(self, path: str) -> dict[str, Any]:
+        """`attributes` of what may not be there: some servers refuse what they do not have."""
+        try:
+            return self.attributes(path)
+        except AccessRefusedError:
+            return {}
+
+    def _of_levels(
+        self, prefix: str, names: Sequence[str], read: Callable[[str], dict[str, Any]]
+    ) -> list[tuple[int, str, dict[str, Any]]]:
+        """`datasets`, of those of these names that are there."""
+        paths = [f"{prefix}/{name}" if prefix else name for name in names]
+        with self.store.looking_at([f"{path}/{ATTRIBUTES}" for path in paths]):
+            told = [(int(name[1:]), path, read(path)) for name, path in zip(names, paths, strict=True)]
+        return [one for one in told if is_dataset(one[2])]
 
     def rank(self, attributes: Mapping[str, Any], path: str) -> int:
         """How many axes a level has."""
@@ -130,13 +161,7 @@ def read_multiscale(store: Store, document: Mapping[str, Any]) -> Multiscale:
         return _scene(reader, prefix, {**document, **scene}, None, "paintera")
     if isinstance(document.get("multiscales"), list) and document["multiscales"]:
         return _cosem(reader, _cosem_paths(reader, document["multiscales"][0]))
-    timepoints = sorted(
-        (int(match[1]), name)
-        for name in reader.store.list_dir()[0]
-        if (match := _TIMEPOINT.fullmatch(name)) is not None
-    )
-    if timepoints and "downsamplingFactors" in document:
-        path = timepoints[0][1]
+    if "downsamplingFactors" in document and (path := _first_timepoint(reader)) is not None:
         return _scene(reader, path, reader.attributes(path), document["downsamplingFactors"], "bdv")
     levels = reader.datasets()
     if not levels:
@@ -152,8 +177,17 @@ def read_multiscale(store: Store, document: Mapping[str, Any]) -> Multiscale:
     return _viewer(reader, levels)
 
 
+def _first_timepoint(reader: _Reader) -> str | None:
+    """The folder of the first point in time that there is."""
+    names = reader.folders()
+    if names is None:
+        return "timepoint0" if reader.datasets("timepoint0") else None
+    numbers = [(int(match[1]), name) for name in names if (match := _TIMEPOINT.fullmatch(name)) is not None]
+    return min(numbers)[1] if numbers else None
+
+
 def _nothing(reader: _Reader) -> NotFoundError:
-    channels = [name for name in reader.store.list_dir()[0] if _CHANNEL.fullmatch(name)]
+    channels = [name for name in reader.folders() or () if _CHANNEL.fullmatch(name)]
     advice = f"; ask one of {', '.join(channels[:5])}" if channels else ""
     return NotFoundError(f"no scales here that any known convention describes{advice}", key=reader.store.root)
 
