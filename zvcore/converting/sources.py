@@ -20,6 +20,7 @@ from zvcore.errors import (
 from zvcore.format import Node as _Opened
 from zvcore.format import formats, get_format
 from zvcore.images import Axis, Image, Level
+from zvcore.stores.base import UnlistedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,6 +77,9 @@ class Beside:
 
 Node = Leaf | Pyramid | Folder | Beside
 
+# Where an image's label images lie, and what their group calls the list of them.
+_LABELS = "labels"
+_UNLISTED = "what else lies here, as the server does not list what it has,"
 # How many members of groups are opened before it is their turn.
 _AHEAD = 32
 
@@ -158,20 +162,38 @@ def _nodes(source: Any, failed: dict[str, ZvcoreError] | None) -> Iterator[Node]
             continue
         below = f"{path}/" if path else ""
         levels = {below + level.path for level in image.levels} if image is not None else set()
+        names, unlisted = _members(node, image)
         if image is not None and not (levels and levels <= taken):
-            yield Pyramid(**{**vars(image), "path": path})
+            yield Pyramid(**{**vars(image), "path": path, "untold": (*image.untold, *unlisted)})
         elif image is None:
-            untold = get_format(node.format).untold(node)
+            untold = [*get_format(node.format).untold(node), *unlisted]
             if node.attrs or untold or not any(one.startswith(below) for one in taken):
                 yield Folder(path, node.attrs, untold)
         taken |= levels
-        # Of an iterator nobody asks how long it is, which would list a group a second time.
-        names = [*iter(node.children())]
         folders, objects = get_format(node.format).exchange().beside(node, names)
         if folders or objects:
             yield Beside(path, node.store, folders, objects)
         members = [below + name for name in names]
         waiting.extend((member, node) for member in reversed(members) if member not in taken)
+
+
+def _members(node: Any, image: Image | None) -> tuple[list[str], tuple[str, ...]]:
+    """(the members of a group, what is not known of them). Of a server that does not list what it has, those that an
+    image, or the group of its label images, tells of itself.
+    """
+    try:
+        # Of an iterator nobody asks how long it is, which would list a group a second time.
+        return [*iter(node.children())], ()
+    except UnlistedError:
+        if image is not None:
+            with suppress(UnlistedError):  # groups of some formats show by what lies in them
+                return [_LABELS] * (_LABELS in node.children()), (_UNLISTED,)
+            return [], (_UNLISTED,)
+        told = get_format(node.format).exchange().words(node.attrs).members.get(_LABELS)
+        if not isinstance(told, list):
+            raise
+    names = dict.fromkeys(one for one in told if isinstance(one, str))
+    return [name for name in names if name.strip(".") and "/" not in name], (_UNLISTED,)
 
 
 @dataclass
@@ -221,7 +243,8 @@ def chosen_image(nodes: Sequence[Node], path: str) -> list[Node]:
             f"there is no image {path!r} here; there are {', '.join(map(repr, there[:10]))}", key=wanted or None
         )
     beside = [replace(node, path="") for node in nodes if isinstance(node, Beside) and node.path == wanted]
-    return [replace(found[0], path=""), *beside]
+    # Nothing but the image is asked for.
+    return [replace(found[0], path="", untold=tuple(one for one in found[0].untold if one != _UNLISTED)), *beside]
 
 
 def finest_array(source: Any, image: str | None = None) -> Array:

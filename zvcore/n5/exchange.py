@@ -22,6 +22,7 @@ from zvcore.n5.creating import create_dataset, create_group
 from zvcore.n5.documents import ATTRIBUTES
 from zvcore.n5.metadata import RESERVED, is_dataset
 from zvcore.n5.multiscale import Level, Multiscale
+from zvcore.stores.base import UnlistedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,7 +81,10 @@ class N5Exchange(Exchange):
         super().check_source(array)
         store = array.layout.store
         blocks = array.layout.stored_objects() or ()
-        keys = [block.key for block in itertools.islice(blocks, 1 if store.remote else BLOCKS_LOOKED_AT)]
+        try:
+            keys = [block.key for block in itertools.islice(blocks, 1 if store.remote else BLOCKS_LOOKED_AT)]
+        except UnlistedError:
+            keys = [array.layout.chunk_name((0,) * array.ndim)]
         for key in _in_other_modes(store, keys):
             head = store.get(key, 0, 16 + 4 * array.ndim)
             try:
