@@ -9,14 +9,13 @@ __all__ = ["reason_of"]
 # (suite, expression that the whole name of a task matches, why)
 REASONS = (
     (
-        "buckets", r"open an array and read a chunk, .*",
-        "zvcore asks for the marks of four formats and two notes of unfinished conversions, tensorstore for the one "
-        "document of the format that it was told",
+        "buckets", r"open an array, told its format, and read a chunk, .*",
+        "besides the one document, zvcore asks for the notes of unfinished conversions in the place and around it",
     ),
     (
-        "web", r"open (an array )?and read a chunk.*",
-        "zvcore asks for the marks of four formats and two notes of unfinished conversions, and how the names of a "
-        "volume's chunks end; tensorstore for the one document of the format that it was told",
+        "web", r"open(| an array), told its format, and read a chunk.*",
+        "besides the one document, zvcore asks for the notes of unfinished conversions in the place and around it, and "
+        "for how the names of a volume's chunks end: seven requests in two rounds, tensorstore two",
     ),
     (
         "durability", r"write over old files: .*",
