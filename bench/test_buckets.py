@@ -27,6 +27,7 @@ from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.stores.servers import S3
 
@@ -46,7 +47,12 @@ def server(delay: float) -> S3:
 @cache
 def put(delay: float, kind: str, codec: str, whose: str) -> str:
     """Where in the bucket an array lies that zarr-python has made."""
-    folder, place = stored(kind, codec), f"{kind} {codec} {whose}".replace(" ", "-")
+    return upload(delay, stored(kind, codec), f"{kind} {codec} {whose}")
+
+
+def upload(delay: float, folder: Path, name: str) -> str:
+    """Where in the bucket a copy of a folder lies."""
+    place = name.replace(" ", "-")
     store = open_store(f"s3://bucket/{place}", "w", server(delay).options)
     for path in folder.rglob("*"):
         if path.is_file():

@@ -18,10 +18,9 @@ import pytest
 import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.scale import pick
-from bench.test_buckets import FAR, end, server
+from bench.test_buckets import FAR, end, server, upload
 from bench.test_meshes import PEERS, RADIUS, bones, scratch, surfaces, volume
 from zvcore.precomputed import write_meshes, write_skeletons
-from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,13 +38,9 @@ KINDS: dict[str, tuple[str, Callable[..., Any], dict[str, Any]]] = {
 def address(kind: str) -> str:
     """Where on the server the volume lies that names these objects."""
     name, write, options = KINDS[kind]
-    folder, place = volume(f"far {kind}"), kind.replace(" ", "-")
+    folder = volume(f"far {kind}")
     write(folder / name, bones() if name == "skeletons" else surfaces(), **options)
-    store = open_store(f"s3://bucket/{place}", "w", server(FAR).options)
-    for path in folder.rglob("*"):
-        if path.is_file():
-            store.put(str(path.relative_to(folder)), path.read_bytes())
-    return f"{server(FAR).endpoint}/bucket/{place}"
+    return f"{server(FAR).endpoint}/bucket/{upload(FAR, folder, kind)}"
 
 
 def ours(kind: str) -> Any:

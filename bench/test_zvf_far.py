@@ -22,9 +22,8 @@ import zarr.storage
 
 from bench.contest import Contest, entrants, run_alone
 from bench.scale import pick
-from bench.test_buckets import FAR, end, server
+from bench.test_buckets import FAR, end, server, upload
 from zvcore import zvf
-from zvcore.stores import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,11 +51,7 @@ def address(kind: str) -> str:
     zvf.write_polylines(folder, lines, chunk_shape=(50, 50, 50))
     if kind == "shards":
         zvf.shard_store(folder)
-    store = open_store(f"s3://bucket/lines-{kind}", "w", server(FAR).options)
-    for path in folder.rglob("*"):
-        if path.is_file():
-            store.put(str(path.relative_to(folder)), path.read_bytes())
-    return f"{server(FAR).endpoint}/bucket/lines-{kind}"
+    return f"{server(FAR).endpoint}/bucket/{upload(FAR, folder, f'lines in {kind}')}"
 
 
 def theirs(kind: str) -> Any:

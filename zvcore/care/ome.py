@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ZvcoreError
-from zvcore.images.ome import ATTRIBUTE, MOST_AXES, read_set, read_words, type_by_name
+from zvcore.images.ome import ATTRIBUTE, LABELS, MOST_AXES, read_set, read_words, type_by_name
 from zvcore.report import Problem, What
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class _Checker:
                 if image.sized:
                     self.sizes(image, shapes)
                 self.channels(image, shapes, number)
-        self.named("labels", _texts(self.members.get("labels")), "the label image")
+        self.named(LABELS, _texts(self.members.get(LABELS)), "the label image")
         self.plate()
         self.named("well.images", _paths(self.members.get("well"), "images"), "the field of view")
 

@@ -20,6 +20,7 @@ from zvcore.errors import (
 from zvcore.format import Node as _Opened
 from zvcore.format import formats, get_format
 from zvcore.images import Axis, Image, Level
+from zvcore.images.ome import LABELS
 from zvcore.stores.base import UnlistedError
 
 if TYPE_CHECKING:
@@ -77,8 +78,6 @@ class Beside:
 
 Node = Leaf | Pyramid | Folder | Beside
 
-# Where an image's label images lie, and what their group calls the list of them.
-_LABELS = "labels"
 _UNLISTED = "what else lies here, as the server does not list what it has,"
 # How many members of groups are opened before it is their turn.
 _AHEAD = 32
@@ -187,9 +186,9 @@ def _members(node: Any, image: Image | None) -> tuple[list[str], tuple[str, ...]
     except UnlistedError:
         if image is not None:
             with suppress(UnlistedError):  # groups of some formats show by what lies in them
-                return [_LABELS] * (_LABELS in node.children()), (_UNLISTED,)
+                return [LABELS] * (LABELS in node.children()), (_UNLISTED,)
             return [], (_UNLISTED,)
-        told = get_format(node.format).exchange().words(node.attrs).members.get(_LABELS)
+        told = get_format(node.format).exchange().words(node.attrs).members.get(LABELS)
         if not isinstance(told, list):
             raise
     names = dict.fromkeys(one for one in told if isinstance(one, str))

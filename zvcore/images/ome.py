@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ATTRIBUTE",
+    "LABELS",
     "MOST_AXES",
     "OmeSet",
     "Words",
@@ -41,12 +42,14 @@ __all__ = [
 
 # The attribute that has them all since version 0.5.
 ATTRIBUTE = "ome"
+# In which group beside its levels an image's label images lie, and the word by which that group tells of them.
+LABELS = "labels"
 # OME-Zarr has images of 2 to so many axes.
 MOST_AXES = 5
 
 # What each of the words of version 0.4 is, to tell it from an attribute of a user.
 _WORDS: dict[str, type] = {
-    "multiscales": list, "omero": dict, "image-label": dict, "labels": list, "plate": dict, "well": dict,
+    "multiscales": list, "omero": dict, "image-label": dict, LABELS: list, "plate": dict, "well": dict,
     "bioformats2raw.layout": int, "series": list,
 }  # fmt: skip
 # Those that say their version, in 0.4 and in 0.5.

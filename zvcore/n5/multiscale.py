@@ -31,7 +31,7 @@ _AXES = ("x", "y", "z", "t", "c")
 _LEVEL = re.compile(r"s([0-9]{1,4})")
 _TIMEPOINT = re.compile(r"timepoint([0-9]{1,9})")
 _CHANNEL = re.compile(r"(?:c|ch|setup)([0-9]{1,9})")
-# So many levels are asked for together where no list tells of them.
+# So many levels are asked for together.
 _LEVELS_AT_ONCE = 16
 
 Numbers = tuple[float, ...]
@@ -109,9 +109,12 @@ class _Reader:
     def datasets(self, prefix: str = "") -> list[tuple[int, str, dict[str, Any]]]:
         """The levels `s0`, `s1`... below a folder: (number, path, attributes)."""
         names = self.folders(prefix)
-        if names is not None:
-            return sorted(self._of_levels(prefix, [name for name in names if _LEVEL.fullmatch(name)], self.attributes))
         found: list[tuple[int, str, dict[str, Any]]] = []
+        if names is not None:
+            levels = [name for name in names if _LEVEL.fullmatch(name)]
+            for first in range(0, len(levels), _LEVELS_AT_ONCE):
+                found += self._of_levels(prefix, levels[first : first + _LEVELS_AT_ONCE], self.attributes)
+            return sorted(found)
         for first in itertools.count(0, _LEVELS_AT_ONCE):
             guessed = [f"s{number}" for number in range(first, first + _LEVELS_AT_ONCE)]
             some = self._of_levels(prefix, guessed, self._if_there)

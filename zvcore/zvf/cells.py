@@ -229,9 +229,10 @@ class SubArrayCells(CellGrid):
     def read(self, coords: Ints, threads: int | None = None) -> Cells:
         parts: list[npt.NDArray[np.uint8] | None] = []
         shards: dict[str, npt.NDArray[np.uint8]] = {}
-        paths = {chunk: join(self.path, coords_key(chunk)) for chunk in map(tuple, coords.tolist())}
+        chunks = [*map(tuple, coords.tolist())]
+        paths = {chunk: join(self.path, coords_key(chunk)) for chunk in chunks}
         alone = self._read_alone([path for chunk, path in paths.items() if chunk not in self._packed])
-        for chunk in map(tuple, coords.tolist()):
+        for chunk in chunks:
             if chunk in self._packed:
                 shard, offset, length = self._packed[chunk]
                 if shard.path not in shards:
