@@ -25,7 +25,7 @@ import pytest
 
 import zvcore
 from bench.contest import Contest, entrants, run_alone
-from zvcore.stores.range_requests import address_of, close_kept, fetch_objects
+from zvcore.stores.range_requests import Wanted, address_of, close_kept, fetch_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -106,7 +106,7 @@ def asking(who: str, names: list[str], connections: int, there: bool) -> Callabl
     addresses = [address_of(f"{server(who)}/{name}") for name in names]
 
     def ask() -> None:
-        found, _ = fetch_objects(addresses, connections)
+        found, _ = fetch_parts([Wanted(address) for address in addresses], connections)
         assert all(one is not None and (one[1] is not None) is there for one in found)
 
     ask()

@@ -9,6 +9,7 @@ import hmac
 import http.client
 import json
 import os
+import re
 import shutil
 import socket
 import struct
@@ -315,12 +316,16 @@ class Together:
 
     # Of a server that answers very fast, no more than this is asked at once.
     WANTED = 3
+    # A pattern in the names of the objects that are meant; None: all.
+    only: str | None = None
 
     def __init__(self) -> None:
         self.now = self.most = 0
         self._changed = threading.Condition()
 
     def __call__(self, request: Request) -> None:
+        if self.only is not None and re.search(self.only, request.key) is None:
+            return
         with self._changed:
             self.now += 1
             self.most = max(self.most, self.now)

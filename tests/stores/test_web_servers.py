@@ -178,7 +178,7 @@ def test_web_servers_are_not_asked_for_as_much_at_once_as_buckets(monkeypatch: p
     client = store._client
     given: list[int] = []
     for name in ("get_each", "get_objects"):
-        monkeypatch.setattr(client._own, name, lambda wanted, at_once: given.append(at_once))
+        monkeypatch.setattr(client._own, name, lambda wanted, at_once, *_: given.append(at_once))
     for at_once in (4, 128):
         client.get_each([], at_once)
         client.get_objects([], at_once)

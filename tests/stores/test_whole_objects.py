@@ -22,7 +22,7 @@ from zvcore.errors import ConflictError
 from zvcore.stores import open_store, own_requests, range_requests, request_addresses
 from zvcore.stores.http_answers import SENT_AT_ONCE, Outcome
 from zvcore.stores.http_ranges import Ranges
-from zvcore.stores.range_requests import Wanted, address_of, condition_of, fetch_objects, store_objects
+from zvcore.stores.range_requests import Wanted, address_of, condition_of, fetch_parts, store_objects
 from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def some_objects() -> dict[str, bytes]:
 def test_objects_come_in_their_order_and_missing_ones_are_known(served: Served, excuse: str, at_once: int) -> None:
     served.objects, served.excuse = some_objects(), excuse
     names = [name for one in served.objects for name in (one, f"no-{one}")]
-    found, refused = fetch_objects([served.address(name) for name in names], at_once)
+    found, refused = fetch_parts([Wanted(served.address(name)) for name in names], at_once)
     assert not refused
     for name, one in zip(names, found, strict=True):
         assert one is not None
@@ -256,7 +256,7 @@ def test_what_breaks_is_asked_for_again(served: Served) -> None:
         return "reset"
 
     served.spoil = spoil
-    found, refused = fetch_objects([served.address(name) for name in served.objects], 4)
+    found, refused = fetch_parts([Wanted(served.address(name)) for name in served.objects], 4)
     assert not refused and broken == breaking
     assert [one and one[1] for one in found] == [*served.objects.values()]
 
@@ -265,7 +265,7 @@ def test_what_breaks_is_asked_for_again(served: Served) -> None:
 def test_other_answers_are_left_to_others(served: Served, fault: str, refusal: bool) -> None:
     served.objects = {str(number): b"%d" % number for number in range(500)}
     served.spoil = lambda number: fault if number == 20 else None
-    found, refused = fetch_objects([served.address(name) for name in served.objects], 4)
+    found, refused = fetch_parts([Wanted(served.address(name)) for name in served.objects], 4)
     assert refused == refusal
     assert None in found
     assert all(one is None or one[1] == right for one, right in zip(found, served.objects.values(), strict=True))
@@ -314,7 +314,7 @@ def test_a_condition_that_does_not_hold_is_no_refusal(served: Served) -> None:
 def test_an_answer_that_promises_too_much_is_left_to_others() -> None:
     """Nothing is made ready for what only a server claims to send."""
     with sending(head(OK, b"Content-Length: 999999999999999999") + b"\r\n\r\nabc") as port:
-        assert fetch_objects([address_of(f"http://127.0.0.1:{port}/x")], 1)[0] == [None]
+        assert fetch_parts([Wanted(address_of(f"http://127.0.0.1:{port}/x"))], 1)[0] == [None]
 
 
 # --- behind stores

@@ -11,6 +11,7 @@ from zvcore import codecs
 from zvcore.codecs.chain import CodecChain
 from zvcore.engine.buffers import Keys
 from zvcore.engine.chunks import Chunks, StaleSourcesError
+from zvcore.engine.narrowing import parts_at_hand
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.read import fetch_chunks
 from zvcore.engine.sources import ABSENT, Sources
@@ -139,7 +140,10 @@ def at_hand(store: Store, sources: Sources, count: int) -> Sources:
         return _one_at_hand(store, sources)
     key = np.arange(count, dtype=np.int32) if sources.key is None else sources.key
     blobs: list[Any] = [None] * count
-    if sources.offset is None or sources.length is None:
+    parts = sources.parts
+    if parts is not None and sources.offset is None:
+        blobs, parts = parts_at_hand(store, [sources.keys[which] for which in key.tolist()], parts)
+    elif sources.offset is None or sources.length is None:
         whole = list(store.get_many(list(sources.keys)))
         for row in range(count):
             blobs[row] = whole[key[row]]
@@ -151,12 +155,14 @@ def at_hand(store: Store, sources: Sources, count: int) -> Sources:
             which = int(key[rows[0]])
             ranges = list(zip(sources.offset[rows].tolist(), sources.length[rows].tolist(), strict=True))
             requests.append((sources.keys[which], ranges, None if sources.stamps is None else sources.stamps[which]))
-        for rows, parts in zip(groups, _ranges(store, requests), strict=True):
-            for row, part in zip(rows.tolist(), parts, strict=True):
-                blobs[row] = part
+        for rows, found in zip(groups, _ranges(store, requests), strict=True):
+            for row, data in zip(rows.tolist(), found, strict=True):
+                blobs[row] = data
         if store.remote and sources.stamps is not None and len(present) < count:
             _check_absent(store, sources, key, present)
-    return Sources(keys=sources.keys, blobs=blobs, chain=sources.chain, stamps=sources.stamps, origin=sources)
+    return Sources(
+        keys=sources.keys, blobs=blobs, parts=parts, chain=sources.chain, stamps=sources.stamps, origin=sources
+    )
 
 
 def _by_object(present: npt.NDArray[np.intp], key: npt.NDArray[np.int32]) -> list[npt.NDArray[np.intp]]:
@@ -180,7 +186,9 @@ def _one_at_hand(store: Store, sources: Sources) -> Sources:
     if parts is None:
         index_cache().invalidate(store, name)
         raise StaleSourcesError
-    return Sources(keys=sources.keys, blobs=parts, chain=sources.chain, stamps=sources.stamps, origin=sources)
+    return Sources(
+        keys=sources.keys, blobs=parts, parts=sources.parts, chain=sources.chain, stamps=sources.stamps, origin=sources
+    )
 
 
 def _ranges(store: Store, requests: list[tuple[str, list[tuple[int, int]], Any]]) -> list[list[memoryview]]:

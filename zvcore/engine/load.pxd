@@ -50,6 +50,12 @@ cdef class AtHand(Stored):
     cdef Py_ssize_t view_count
     cdef Py_buffer *views
     cdef uint8_t *present               # per view: whether there are any bytes
+    cdef const uint64_t *parts          # three numbers per chunk, as `Sources` has them; NULL: all of each is there
+    cdef object _parts
+
+    cdef int take_parts(self, parts) except -1
+    # What is there of a chunk; the row of `parts` if that is not all of it, else NULL.
+    cdef const uint64_t *find(self, int64_t chunk, Bytes *found) noexcept nogil
 
 
 cdef class WholeFiles(Stored):

@@ -109,6 +109,8 @@ cdef class AtHand(Stored):
             raise ValueError("bytes at hand are those of whole chunks")
         self.count = count
         self.take_columns(sources, len(sources.blobs))
+        if sources.parts is not None and count:
+            self.take_parts(sources.parts)
         self.views = <Py_buffer *> calloc(max(<Py_ssize_t> len(sources.blobs), 1), sizeof(Py_buffer))
         self.present = <uint8_t *> calloc(max(<Py_ssize_t> len(sources.blobs), 1), 1)
         if self.views == NULL or self.present == NULL:
@@ -127,11 +129,40 @@ cdef class AtHand(Stored):
         free(self.views)
         free(self.present)
 
-    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, uint64_t room,
-                  Bytes *found) noexcept nogil:
+    cdef int take_parts(self, parts) except -1:
+        cdef const uint64_t[:, ::1] view
+        column = np.ascontiguousarray(parts, np.uint64)
+        if column.shape != (self.count, 3):
+            raise ValueError("the column of parts does not fit the chunks")
+        self._parts = view = column
+        self.parts = &view[0, 0]
+        return 0
+
+    cdef const uint64_t *find(self, int64_t chunk, Bytes *found) noexcept nogil:
         cdef int64_t which = self.object_of(chunk)
         found.data = <const uint8_t *> self.views[which].buf if self.present[which] else NULL
         found.size = self.views[which].len
+        if found.data == NULL or self.parts == NULL or self.parts[3 * chunk + 1] == 0:
+            return NULL
+        return &self.parts[3 * chunk]
+
+    cdef int load(self, Slot *slot, int64_t chunk, uint64_t most, uint8_t *into, uint64_t room,
+                  Bytes *found) noexcept nogil:
+        cdef const uint64_t *part = self.find(chunk, found)
+        return 0 if part == NULL else fail_range(slot, chunk, 0, part[2], found.size)
+
+    cdef int load_part(self, Slot *slot, int64_t chunk, uint64_t most, uint64_t size, const Span *part,
+                       Bytes *found) noexcept nogil:
+        cdef const uint64_t *there = self.find(chunk, found)
+        cdef Span fetched
+        if there == NULL:
+            return 0
+        fetched = Span(there[0], there[1])
+        if (found.size != fetched.end - fetched.begin or size != there[2]
+                or part.begin < fetched.begin or part.end > fetched.end):
+            return fail_range(slot, chunk, part.begin, part.end - part.begin, found.size)
+        found.data = begin_of(found.data, &fetched)
+        found.size = size
         return 0
 
 

@@ -10,6 +10,7 @@ from zvcore.engine.selection import Selection
 from zvcore.engine.work import Work
 
 def read_chunks(chunks: Chunks, selection: Selection, out: npt.NDArray[Any], work: Work) -> None: ...
+def parts_wanted(chunks: Chunks, selection: Selection, out: npt.NDArray[Any]) -> npt.NDArray[np.uint64] | None: ...
 def fetch_chunks(
     chunks: Chunks,
     work: Work,

@@ -21,6 +21,7 @@ from zvcore.engine.failures cimport (
 )
 from zvcore.engine.load cimport Stored, stored_of
 from zvcore.engine.moving cimport MOST_JOINED, Items, Place, Span, joinable, joined_axis, joins
+from zvcore.engine.prepared cimport Chains
 from zvcore.engine.selection cimport Selection
 from zvcore.engine.slots cimport Slot, fail, fail_codec
 from zvcore.engine.work cimport SMALL_TO_DECODE, Work, is_small
@@ -303,7 +304,7 @@ cdef int read_into(Receiver receiver, Chunks chunks, int threads, Work work, Fau
     reading.chains = chunks.prepared.chains
     reading.in_twos = receiver.in_twos()
     reading.stored = stored_of(chunks, threads)
-    if receiver.joined and reading.stored.offset == NULL and chunks.count > 1:
+    if receiver.joined and reading.stored.offset == NULL and chunks.count > 1 and chunks.sources.parts is None:
         join_objects(receiver, reading.stored)
     if not reading.perform(reading.stored.run_count, threads, work.progress, &failure):
         raise chunks.error(&failure, reading.chains)
@@ -331,6 +332,29 @@ def read_chunks(Chunks chunks not None, Selection selection not None, out, Work 
             held += 3 * nbytes      # the stored bytes of another, and the values of two
         threads = work.threads_for(held)
     read_into(receiver, chunks, threads, work)
+
+
+def parts_wanted(Chunks chunks not None, Selection selection not None, out):
+    """`Sources.parts` of what `read_chunks` looks at in the chunks that are stored as they are; None where it needs all
+    of all chunks.
+    """
+    cdef Chains chains = chunks.prepared.chains
+    cdef Items items
+    cdef Span span
+    cdef uint64_t size = 0
+    cdef uint64_t[:, ::1] wanted
+    cdef int64_t i
+    cdef bint any_part = False
+    if chunks.form is None or not any(chains.stages[i].count == 0 for i in range(chains.count)):
+        return None
+    items = Items(selection, out, chunks.form, chunks.rows, chunks.count, True)
+    wanted = parts = np.zeros((chunks.count, 3), np.uint64)
+    with nogil:
+        for i in range(chunks.count):
+            if lies_in_part(chunks, selection, i, &items.target, &size, &span):
+                wanted[i, 0], wanted[i, 1], wanted[i, 2] = span.begin, span.end, size
+                any_part = True
+    return parts if any_part else None
 
 
 def fetch_chunks(Chunks chunks not None, Work work not None, expected=None, max_size=None, list faults=None):

@@ -29,6 +29,9 @@ class Sources:
     length    uint64[n], the byte range, ABSENT length for a chunk that is not stored; both None: whole objects, and an
               object that does not exist is an absent chunk
     blobs     bytes that are in memory already, instead of objects: `key` then indexes this list
+    parts     uint64[n, 3]: where that part of a chunk which is wanted begins and ends, and how many bytes all of the
+              chunk has; end 0: all of it is wanted. `offset` and `length`, or `blobs`, are then those of the parts.
+              None: all of all chunks
     chain     uint8[n], which of the layout's codec chains; None: the first
     crc32     uint64[n], the CRC-32 of each range, ABSENT where none is known; None: of none. What is read as a whole is
               held against it
@@ -41,6 +44,7 @@ class Sources:
     offset: npt.NDArray[np.uint64] | None = None
     length: npt.NDArray[np.uint64] | None = None
     blobs: Sequence[memoryview | None] | None = None
+    parts: npt.NDArray[np.uint64] | None = None
     chain: npt.NDArray[np.uint8] | None = None
     crc32: npt.NDArray[np.uint64] | None = None
     stamps: Sequence[Hashable | None] | None = None

@@ -81,6 +81,9 @@ def _parts(
     """(the rows in the order in which they are stored, cut where objects end or are large; how many parts at once)."""
     key = np.arange(count, dtype=np.int32) if sources.key is None else sources.key
     if sources.offset is None or sources.length is None:
+        if sources.parts is not None:
+            begin, end, _ = sources.parts.T
+            chunk_nbytes = int(np.where(end, end - begin, np.uint64(chunk_nbytes)).max())
         at_once, longest = _limits(work, at_once, chunk_nbytes)
         order = np.argsort(key, kind="stable")
         several = max(1, min(_PART_OBJECTS, longest // max(1, chunk_nbytes)))
@@ -118,13 +121,14 @@ def _limits(work: Work, at_once: int, largest: int) -> tuple[int, int]:
 
 def _some(sources: Sources, rows: Rows) -> Sources:
     chain = None if sources.chain is None else sources.chain[rows]
+    parts = None if sources.parts is None else sources.parts[rows]
     if sources.offset is None or sources.length is None:
         key = rows if sources.key is None else sources.key[rows]
         wanted, inverse = np.unique(key, return_inverse=True)
         names = Keys.of([sources.keys[which] for which in wanted.tolist()])
         stamps = None if sources.stamps is None else [sources.stamps[which] for which in wanted.tolist()]
-        return Sources(names, inverse.reshape(-1).astype(np.int32), chain=chain, stamps=stamps)
+        return Sources(names, inverse.reshape(-1).astype(np.int32), parts=parts, chain=chain, stamps=stamps)
     key = rows.astype(np.int32) if sources.key is None else sources.key[rows]
     return Sources(
-        sources.keys, key, sources.offset[rows], sources.length[rows], chain=chain, stamps=sources.stamps
+        sources.keys, key, sources.offset[rows], sources.length[rows], parts=parts, chain=chain, stamps=sources.stamps
     )  # fmt: skip

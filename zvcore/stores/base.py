@@ -47,6 +47,8 @@ R = TypeVar("R")
 
 # Identifies the content of an object: when it differs, the content may, and when the content does, it differs.
 Stamp: TypeAlias = Hashable
+# (start, length) of bytes of an object, as `Store.get` takes them.
+Span: TypeAlias = "tuple[int, int | None]"
 # Is told the key of a folder that cannot be looked into, or the name of an object that is no key, and why.
 Refused: TypeAlias = Callable[[str, OSError | InvalidKeyError], None]
 
@@ -189,9 +191,10 @@ class Store(ABC):
             raise changed(key, stamp)
         return Snapshot(data, size, stamp)
 
-    def snapshots(self, keys: Sequence[str]) -> builtins.list[Snapshot | None]:
-        """`snapshot` of each object, whatever version is there."""
-        return self.each(self.snapshot, keys)
+    def snapshots(self, keys: Sequence[str], spans: Sequence[Span] | None = None) -> builtins.list[Snapshot | None]:
+        """`snapshot` of each object, whatever version is there, or of this (start, length) of it."""
+        wanted = [(0, None)] * len(keys) if spans is None else spans
+        return self.each(lambda one: self.snapshot(one[0], *one[1]), [*zip(keys, wanted, strict=True)])
 
     def in_file(self, keys: Sequence[str], stamps: Sequence[Stamp | None] | None) -> Within | None:
         """Where these objects lie, if that is in one file of this machine, and they are what they were by their stamps,
@@ -202,6 +205,10 @@ class Store(ABC):
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
         """What `function` gives for each item. Where that means waiting for a network, several calls run at once."""
         return [function(item) for item in items]
+
+    def gives_parts(self) -> bool:
+        """Whether `snapshots` of parts of objects cost no more requests than those of whole ones."""
+        return False
 
     def parts_ahead(self) -> int:
         """How many parts of a large read should be under way while one is worked on; 0: nothing is waited for."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from zvcore.stores.base import Span
     from zvcore.stores.writing import Anything
 
 __all__ = ["Arrived", "ChangedError", "Client", "Found", "Version"]
@@ -94,13 +95,19 @@ class Client(ABC):
         """
         return None
 
-    def get_objects(self, paths: Sequence[str], at_once: int) -> builtins.list[Arrived | None] | None:
-        """All of each object, `at_once` of them at the same time. None for what did not come, for whatever reason: then
-        `get` says why.
+    def get_objects(
+        self, paths: Sequence[str], at_once: int, spans: Sequence[Span] | None = None
+    ) -> builtins.list[Arrived | None] | None:
+        """All of each object, or this (start, length) of it, `at_once` of them at the same time. None for what did not
+        come, for whatever reason: then `get` says why.
 
         None where the library has no such way.
         """
         return None
+
+    def gives_parts(self) -> bool:
+        """Whether a part of an object costs no more requests than all of it."""
+        return False
 
     def version_of(self, arrived: Arrived) -> Version:
         """The version of an object that `get_objects` gave."""

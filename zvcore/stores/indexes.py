@@ -20,13 +20,12 @@ from zvcore.stores.process_caches import ProcessCache, bytes_from_environment
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from zvcore.stores.base import Snapshot, Stamp, Store
+    from zvcore.stores.base import Snapshot, Span, Stamp, Store
 
 __all__ = ["IndexCache", "Indexes", "index_cache"]
 
 T = TypeVar("T")
 Name: TypeAlias = "tuple[Hashable, Hashable]"
-Span: TypeAlias = "tuple[int, int | None]"
 
 # What an entry costs besides its value: keys, stamp, bookkeeping.
 _ENTRY_BYTES = 512

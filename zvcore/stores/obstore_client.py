@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, ObjectMeta
     from typing_extensions import Buffer
 
+    from zvcore.stores.base import Span
+
 __all__ = ["ObstoreClient"]
 
 T = TypeVar("T")
@@ -279,8 +281,13 @@ class ObstoreClient(Client):
     ) -> builtins.list[memoryview | None] | None:
         return self._own.get_each(wanted, self._gently(at_once))
 
-    def get_objects(self, paths: Sequence[str], at_once: int) -> builtins.list[Arrived | None] | None:
-        return self._own.get_objects(paths, self._gently(at_once))
+    def get_objects(
+        self, paths: Sequence[str], at_once: int, spans: Sequence[Span] | None = None
+    ) -> builtins.list[Arrived | None] | None:
+        return self._own.get_objects(paths, self._gently(at_once), spans)
+
+    def gives_parts(self) -> bool:
+        return self._takes_ranges
 
     def _gently(self, at_once: int) -> int:
         """Web servers are not made for as many connections of one client as object stores are."""
@@ -580,8 +587,7 @@ def _is_conflict(error: Exception) -> bool:
 
 
 def _refusal(error: BaseException, path: str) -> StoreError:
-    text = "the server refuses to store this under a condition, although the condition holds"
-    return StoreError(f"{text}: {first_line(error)}", key=path)
+    return StoreError(f"the server refuses to store this under a condition that holds: {first_line(error)}", key=path)
 
 
 def _is_passing(error: Exception) -> bool:
@@ -589,7 +595,5 @@ def _is_passing(error: Exception) -> bool:
     obstore has repeated in vain.
     """
     text = first_line(error)
-    return isinstance(error, TimeoutError) or (
-        type(error) is exceptions.GenericError
-        and not any(words in text for words in ("Server returned", " retries", _UNPACKED))
-    )
+    refused = any(words in text for words in ("Server returned", " retries", _UNPACKED))
+    return isinstance(error, TimeoutError) or (type(error) is exceptions.GenericError and not refused)

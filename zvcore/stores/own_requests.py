@@ -13,7 +13,6 @@ from zvcore.stores.obstore_calls import with_threads
 from zvcore.stores.range_requests import (
     Wanted,
     condition_of,
-    fetch_objects,
     fetch_parts,
     fetch_ranges,
     store_objects,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from zvcore.stores.base import Span
     from zvcore.stores.range_requests import Address
     from zvcore.stores.request_addresses import Addresses, Method
 
@@ -107,8 +107,11 @@ class OwnRequests:
         self.ranges.went(any(data is not None for data in found), refused)
         return _in_places(asked, found, len(wanted))
 
-    def get_objects(self, paths: Sequence[str], at_once: int) -> list[Arrived | None] | None:
-        return self._arrived(self.objects, "GET", paths, at_once)
+    def get_objects(
+        self, paths: Sequence[str], at_once: int, spans: Sequence[Span] | None = None
+    ) -> list[Arrived | None] | None:
+        way = self.objects if spans is None else self.parts
+        return self._arrived(way, "GET", paths, at_once, spans)
 
     def get_heads(self, paths: Sequence[str], at_once: int) -> dict[str, Arrived | None]:
         """What the server says of objects, None where there is none; without those of which nothing came."""
@@ -119,11 +122,19 @@ class OwnRequests:
             if one is not None
         }
 
-    def _arrived(self, way: _Way, method: Method, paths: Sequence[str], at_once: int) -> list[Arrived | None] | None:
+    def _arrived(
+        self, way: _Way, method: Method, paths: Sequence[str], at_once: int, spans: Sequence[Span] | None = None
+    ) -> list[Arrived | None] | None:
         addresses = self._addresses(way, method, {*paths})
         if addresses is None:
             return None
-        found, refused = fetch_objects([addresses[path] for path in paths], at_once)
+        wanted = [Wanted(addresses[path]) for path in paths]
+        if spans is not None:
+            wanted = [
+                one._replace(start=start, stop=None if length is None else start + length, e_tag=None)
+                for one, (start, length) in zip(wanted, spans, strict=True)
+            ]
+        found, refused = fetch_parts(wanted, at_once)
         way.went(any(found), refused)
         return [None if one is None else Arrived(*one) for one in found]
 

@@ -36,7 +36,6 @@ __all__ = [
     "address_of",
     "close_kept",
     "condition_of",
-    "fetch_objects",
     "fetch_parts",
     "fetch_ranges",
     "store_objects",
@@ -419,16 +418,11 @@ def fetch_ranges(wanted: Sequence[Wanted], at_once: int) -> tuple[list[memoryvie
 
 
 def fetch_parts(wanted: Sequence[Wanted], at_once: int) -> tuple[list[Headed | None], bool]:
-    """The same for objects and parts of them, whatever version is there: (the head of the answer, the bytes or None
-    where there is no object, the object's size) of each, None where nothing came.
+    """The same for whole objects and parts of them, whatever version is there: (the head of the answer, the bytes or
+    None where there is no object, the object's size) of each, None where nothing came.
     """
     found, refused = _fetch(wanted, at_once)
     return cast("list[Headed | None]", found), refused
-
-
-def fetch_objects(addresses: Sequence[Address], at_once: int) -> tuple[list[Headed | None], bool]:
-    """The same for whole objects."""
-    return fetch_parts([Wanted(address) for address in addresses], at_once)
 
 
 def store_objects(wanted: Sequence[Wanted], at_once: int) -> tuple[list[bool | None], bool]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from zvcore.stores.base import Refused
+    from zvcore.stores.base import Refused, Span
     from zvcore.stores.clients import Arrived, Client, Found
     from zvcore.stores.writing import Anything
 
@@ -160,8 +160,11 @@ class RemoteStore(Store):
             result[place] = data
         return result
 
-    def snapshots(self, keys: Sequence[str]) -> builtins.list[Snapshot | None]:
-        arrived = self._arrived(keys)
+    def gives_parts(self) -> bool:
+        return self._client.gives_parts()
+
+    def snapshots(self, keys: Sequence[str], spans: Sequence[Span] | None = None) -> builtins.list[Snapshot | None]:
+        arrived = self._arrived(keys, spans)
         result: builtins.list[Snapshot | None] = [None] * len(keys)
         for place, one in enumerate(arrived):
             if one is not None and one.data is not None:
@@ -169,16 +172,17 @@ class RemoteStore(Store):
                 self._shared.note(self._path(keys[place]), version)
                 result[place] = Snapshot(one.data, version.size, version)
         others = [place for place, one in enumerate(arrived) if one is None]
-        for place, found in zip(others, self.each(self.snapshot, [keys[place] for place in others]), strict=True):
+        left = [keys[place] for place in others], None if spans is None else [spans[place] for place in others]
+        for place, found in zip(others, super().snapshots(*left), strict=True):
             result[place] = found
         return result
 
-    def _arrived(self, keys: Sequence[str]) -> Sequence[Arrived | None]:
+    def _arrived(self, keys: Sequence[str], spans: Sequence[Span] | None = None) -> Sequence[Arrived | None]:
         """What came of these objects by one call."""
         if self._shared.looking and threading.get_ident() in self._shared.looking:
             return [None] * len(keys)
         paths = [self._path(key) for key in keys]
-        return self._client.get_objects(paths, self._shared.small_requests(1)) or [None] * len(keys)
+        return self._client.get_objects(paths, self._shared.small_requests(1), spans) or [None] * len(keys)
 
     def get_ranges(
         self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None

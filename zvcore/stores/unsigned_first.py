@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from zvcore.stores.base import Span
     from zvcore.stores.obstore_stores import ObstoreMaker
     from zvcore.stores.writing import Anything
 
@@ -82,8 +83,13 @@ class UnsignedFirst(Client):
     ) -> builtins.list[memoryview | None] | None:
         return self._client.get_each(wanted, at_once)
 
-    def get_objects(self, paths: Sequence[str], at_once: int) -> builtins.list[Arrived | None] | None:
-        return self._client.get_objects(paths, at_once)
+    def get_objects(
+        self, paths: Sequence[str], at_once: int, spans: Sequence[Span] | None = None
+    ) -> builtins.list[Arrived | None] | None:
+        return self._client.get_objects(paths, at_once, spans)
+
+    def gives_parts(self) -> bool:
+        return self._client.gives_parts()
 
     def version_of(self, arrived: Arrived) -> Version:
         return self._client.version_of(arrived)

@@ -15,6 +15,7 @@ from zvcore.engine.buffers import Buffers
 from zvcore.engine.chunks import Chunks
 from zvcore.engine.fetching import at_hand, fetch, in_file
 from zvcore.engine.form import Form
+from zvcore.engine.narrowing import narrowed
 from zvcore.engine.read import fetch_chunks, read_chunks
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT
@@ -128,6 +129,9 @@ def _read_window(
                 prepared = layout.prepared.with_root(within[0])
                 _decode(layout, Chunks(prepared, positions, within[1], rows), selection, out, steps.of(count))
                 return
+            if layout.store.remote and layout.value_codec is None:
+                asked = Chunks(layout.prepared, positions, sources, rows)
+                sources = narrowed(layout.store, asked, selection, out)
             for some, here in arriving(layout.store, sources, count, layout.chunk_nbytes, steps.work):
                 if some is None:
                     chunks = Chunks(layout.prepared, positions, here, rows)
