@@ -28,6 +28,14 @@ REASONS = (
         "as libzstd's own on Intel's processors",
     ),
     (
+        "memory", r"write (a chunk|an item|a plane) of (a shard|shards), .*",
+        "an index is read, checked and written by numpy, which takes a tenth of a millisecond; files and buckets take "
+        "more than that for the rest",
+    ),
+    (
+        "memory", r"write a chunk, raw", "what a call costs in Python, beside a copy of half a megabyte",
+    ),
+    (
         "formats", r"write all but the edges of tiny chunks, n5 .*",
         "z5py overwrites files where they lie, without locks: who reads meanwhile, or dies, has half a block",
     ),

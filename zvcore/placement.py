@@ -13,7 +13,7 @@ from zvcore.engine.steady import CHANGED
 from zvcore.stores.again import again, changed
 from zvcore.stores.indexes import index_cache
 from zvcore.stores.request_threads import side_by_side
-from zvcore.stores.writing import ANYTHING
+from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -165,14 +165,18 @@ class OneChunkPerObject(Placement):
         return [done[i] if i in done else next(stored) for i in range(len(groups))]
 
     def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
-        keys = list(self.keys(positions))
-        absent = chunks.sizes == ABSENT
-        given = [(keys[row], chunks[row]) for row in np.flatnonzero(~absent).tolist()]
-        stored = self.store.put_each([(key, data, ANYTHING) for key, data in given if data is not None])
-        for (key, _), was in zip(given, stored, strict=True):
+        given: list[tuple[str, memoryview, Anything]] = []
+        absent: list[str] = []
+        for key, data in zip(self.keys(positions), chunks, strict=True):
+            if data is None:
+                absent.append(key)
+            else:
+                given.append((key, data, ANYTHING))
+        for (key, _, _), was in zip(given, self.store.put_each(given), strict=True):
             if not was:
                 raise changed(key, "")
-        self.store.delete_all(keys[row] for row in np.flatnonzero(absent).tolist())
+        if absent:
+            self.store.delete_all(absent)
 
     def remove(self, key: str) -> None:
         self.store.delete(key)

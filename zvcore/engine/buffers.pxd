@@ -13,17 +13,13 @@ cdef class Keys:
 
 
 cdef class Buffers:
-    """Byte strings that the engine's threads made; each is one block of C memory."""
+    """Byte strings that the engine's threads made; each is one block of C memory, as `byte_blocks` has them."""
     cdef Py_ssize_t count
     cdef uint8_t **data
     cdef uint64_t *size                 # ZV_SIZE_UNKNOWN: there is none
-    cdef object parent                  # whose memory this is, if not its own
     cdef int store(self, Py_ssize_t i, const uint8_t *head, uint64_t head_size, const uint8_t *body,
                    uint64_t body_size) noexcept nogil
-
-
-cdef class Buffer:
-    """One of `Buffers` through the buffer protocol; keeps the others alive too."""
-    cdef Buffers owner
-    cdef uint8_t *data
-    cdef Py_ssize_t size
+    # Memory for entry i, which is absent until its size is set; NULL when memory is short.
+    cdef uint8_t *reserve(self, Py_ssize_t i, uint64_t size) noexcept nogil
+    # What is done with entry i; its size stays.
+    cdef void drop(self, Py_ssize_t i) noexcept nogil

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-cimport cython
-from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
@@ -11,6 +9,7 @@ from libc.string cimport memcpy
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
 from zvcore.stores.files cimport check_key
+from zvcore.system.byte_blocks cimport byte_block, hold_block, let_block_go, new_block
 
 from zvcore.kernels.keys import format_keys
 from zvcore.stores.files import encode_key
@@ -79,21 +78,11 @@ cdef class Keys:
         return (Keys, (np.asarray(self.pool), np.asarray(self.ends)))
 
 
-cdef class Buffer:
-    def __getbuffer__(self, Py_buffer *view, int flags):
-        PyBuffer_FillInfo(view, self, self.data, self.size, 1, flags)
-
-    def __releasebuffer__(self, Py_buffer *view):
-        pass
-
-    def __len__(self):
-        return self.size
-
-
-# Whose memory it is, `parent` says until the very end: the garbage collector must not clear it before.
-@cython.no_gc_clear
 cdef class Buffers:
-    """Byte strings that the engine's threads made; `buffers[i]` is a read-only memoryview, None for an absent one."""
+    """Byte strings that the engine's threads made; `buffers[i]` is a read-only memoryview, None for an absent one.
+
+    Each lives as long as somebody looks at it, whatever becomes of the others.
+    """
 
     def __cinit__(self, Py_ssize_t count):
         if count < 0:
@@ -109,26 +98,35 @@ cdef class Buffers:
 
     def __dealloc__(self):
         cdef Py_ssize_t i
-        if self.data != NULL and self.parent is None:
+        if self.data != NULL:
             for i in range(self.count):
-                free(self.data[i])
+                let_block_go(self.data[i])
         free(self.data)
         free(self.size)
 
     cdef int store(self, Py_ssize_t i, const uint8_t *head, uint64_t head_size, const uint8_t *body,
                    uint64_t body_size) noexcept nogil:
         """Copy head + body as entry i; -1 when memory is short."""
-        cdef uint8_t *data = <uint8_t *> malloc(max(head_size + body_size, 1))
+        cdef uint8_t *data = new_block(head_size + body_size)
         if data == NULL:
             return -1
         if head_size:
             memcpy(data, head, head_size)
         if body_size:
             memcpy(data + head_size, body, body_size)
-        free(self.data[i])
+        let_block_go(self.data[i])
         self.data[i] = data
         self.size[i] = head_size + body_size
         return 0
+
+    cdef uint8_t *reserve(self, Py_ssize_t i, uint64_t size) noexcept nogil:
+        let_block_go(self.data[i])
+        self.data[i] = new_block(size)
+        return self.data[i]
+
+    cdef void drop(self, Py_ssize_t i) noexcept nogil:
+        let_block_go(self.data[i])
+        self.data[i] = NULL
 
     @staticmethod
     def of(items):
@@ -154,11 +152,7 @@ cdef class Buffers:
             raise IndexError(f"buffer {i} of {self.count}")
         if self.size[i] == ZV_SIZE_UNKNOWN:
             return None
-        cdef Buffer buffer = Buffer.__new__(Buffer)
-        buffer.owner = self
-        buffer.data = self.data[i]
-        buffer.size = self.size[i]
-        return memoryview(buffer)
+        return memoryview(byte_block(self.data[i], self.size[i]))
 
     def __iter__(self):
         """Each in turn, as indexing gives them."""
@@ -190,11 +184,10 @@ cdef class Buffers:
         """Some of them, in this order, as a `Buffers` that shares their memory."""
         cdef Py_ssize_t i, row
         cdef Buffers chosen = Buffers(len(rows))
-        chosen.parent = self
         for i, row in enumerate(rows):
             if row < 0 or row >= self.count:
                 raise IndexError(f"buffer {row} of {self.count}")
-            chosen.data[i] = self.data[row]
+            chosen.data[i] = hold_block(self.data[row])
             chosen.size[i] = self.size[row]
         return chosen
 
@@ -202,13 +195,12 @@ cdef class Buffers:
         """These as the given rows of `count`; the others are absent. Shares the memory."""
         cdef Py_ssize_t i, row
         cdef Buffers wider = Buffers(count)
-        wider.parent = self
         if len(rows) != self.count:
             raise ValueError("a row for each buffer is needed")
         for i, row in enumerate(rows):
             if row < 0 or row >= count:
                 raise IndexError(f"buffer {row} of {count}")
-            wider.data[row] = self.data[i]
+            wider.data[row] = hold_block(self.data[i])
             wider.size[row] = self.size[i]
         return wider
 
@@ -218,10 +210,9 @@ cdef class Buffers:
         cdef Buffers part
         cdef Py_ssize_t i, at = 0
         cdef Buffers longer = Buffers(sum([len(one) for one in parts]))
-        longer.parent = tuple(parts)
-        for part in longer.parent:
+        for part in parts:
             for i in range(part.count):
-                longer.data[at] = part.data[i]
+                longer.data[at] = hold_block(part.data[i])
                 longer.size[at] = part.size[i]
                 at += 1
         return longer

@@ -18,5 +18,5 @@ cdef int encode_block(Slot *slot, Chunks chunks, Selection selection, int64_t ch
 # The same for values that already lie as they are stored, in a block as large as the one that is written.
 cdef int encode_values(Slot *slot, Chunks chunks, int64_t chunk, const uint8_t *values, const Block *block,
                        Sink sink) noexcept nogil
-# Sets slot.values to the fill value for a chunk that reaches beyond the end of the array and is written whole.
-cdef void fill_beyond(Form form, Slot *slot, const int64_t *position, const Block *block) noexcept nogil
+# Sets the values to the fill value for a chunk that reaches beyond the end of the array and is written whole.
+cdef void fill_beyond(Form form, uint8_t *values, const int64_t *position, const Block *block) noexcept nogil

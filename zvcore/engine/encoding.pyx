@@ -14,70 +14,87 @@ from zvcore.kernels.blocks cimport ZV_MAX_NDIM, copy_block, fill_block, is_fille
 from zvcore.system.scratch cimport reserve
 
 
-cdef void fill_chunk(Form form, Slot *slot, const Block *block) noexcept nogil:
+cdef void fill_chunk(Form form, uint8_t *values, const Block *block) noexcept nogil:
     cdef Py_ssize_t count = block.nbytes // form.itemsize
     cdef Py_ssize_t stride = form.itemsize
-    fill_block(<char *> slot.values.data, &stride, &count, 1, form.itemsize, form.stored_fill)
+    fill_block(<char *> values, &stride, &count, 1, form.itemsize, form.stored_fill)
 
 
-cdef void fill_beyond(Form form, Slot *slot, const int64_t *position, const Block *block) noexcept nogil:
+cdef void fill_beyond(Form form, uint8_t *values, const int64_t *position, const Block *block) noexcept nogil:
     cdef int axis
     if form.padded:
         for axis in range(form.ndim):
             if (position[axis] + 1) * form.chunk[axis] > form.bounds[axis]:
-                fill_chunk(form, slot, block)
+                fill_chunk(form, values, block)
                 return
 
 
-cdef int new_values(Slot *slot, int64_t chunk, const Block *block) noexcept nogil:
-    """Memory for the chunk's values, in slot.values."""
-    if reserve(&slot.values, max(block.nbytes, 1)) == NULL:
-        return fail_memory(slot, chunk, block.nbytes)
-    return 0
+cdef uint8_t *new_values(Slot *slot, Chunks chunks, int64_t chunk, const Block *block, Sink sink) noexcept nogil:
+    """Memory for the chunk's values: where the sink has it if they are stored as they are. NULL with a failure."""
+    cdef uint8_t *values = NULL
+    cdef int chain = chain_of(chunks, chunk) - chunks.first_chain
+    if chunks.form.edge != FRAMED_EDGE and chunks.prepared.chains.stages[chain].count == 0:
+        values = sink.room_for(chunk, block.nbytes)
+    if values == NULL:
+        values = reserve(&slot.values, max(block.nbytes, 1))
+    if values == NULL:
+        fail_memory(slot, chunk, block.nbytes)
+    return values
 
 
-cdef int old_values(Slot *slot, Chunks chunks, int64_t chunk, const Block *block, Stored old) noexcept nogil:
-    """The chunk as it is now, in slot.values; the fill value where there is none.
+cdef uint8_t *old_values(Slot *slot, Chunks chunks, int64_t chunk, const Block *block, Stored old,
+                         Sink sink) noexcept nogil:
+    """The chunk as it is now, in memory as `new_values` gives it; the fill value where there is none.
 
     What is stored is looked at first: if it is not what the array says of its chunks, there need not be room for that.
     """
     cdef Bytes stored
-    cdef const uint8_t *values = NULL
-    cdef Block there = block[0]
+    cdef const uint8_t *there = NULL
+    cdef uint8_t *values
+    cdef Block old_block = block[0]
     cdef Py_ssize_t shape[ZV_MAX_NDIM]
     cdef int axis
+    cdef bint all_of_it = True
     if old.load(slot, chunk, stored_limit(chunks.form.chunk_nbytes), NULL, 0, &stored) != 0:
-        return -1
-    if stored.data != NULL and decode_block(slot, chunks, chunk, stored, NULL, 0, &there, &values) != 0:
-        return -1
-    if new_values(slot, chunk, block) != 0:
-        return -1
-    fill_chunk(chunks.form, slot, block)
-    if stored.data == NULL:
-        return 0
+        return NULL
+    if stored.data != NULL and decode_block(slot, chunks, chunk, stored, NULL, 0, &old_block, &there) != 0:
+        return NULL
+    values = new_values(slot, chunks, chunk, block, sink)
+    if values == NULL:
+        return NULL
     # A framed chunk may be smaller or larger than the one that takes its place.
     for axis in range(chunks.form.ndim):
-        shape[axis] = min(there.shape[axis], block.shape[axis])
-    copy_block(<char *> slot.values.data, block.strides, <const char *> values, there.strides, shape,
-               chunks.form.ndim, chunks.form.itemsize, 0)
-    return 0
+        shape[axis] = min(old_block.shape[axis], block.shape[axis])
+        all_of_it = all_of_it and shape[axis] == block.shape[axis]
+    if there == NULL or not all_of_it:
+        fill_chunk(chunks.form, values, block)
+    if there != NULL:
+        copy_block(<char *> values, block.strides, <const char *> there, old_block.strides, shape,
+                   chunks.form.ndim, chunks.form.itemsize, 0)
+    return values
 
 
 cdef int encode_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, const Target *target, Stored old,
                       Sink sink) noexcept nogil:
     cdef Place place
     cdef Block block
+    cdef Target shown
+    cdef uint8_t *values
     place.row = chunk
     place.position = position_of(chunks, chunk)
     chunks.form.written_block(place.position, &block)
     if old is None or covers(selection, place.position, chunks.form.chunk):
-        if new_values(slot, chunk, &block) != 0:
-            return -1
-        fill_beyond(chunks.form, slot, place.position, &block)
-    elif old_values(slot, chunks, chunk, &block, old) != 0:
+        values = new_values(slot, chunks, chunk, &block, sink)
+        if values != NULL:
+            fill_beyond(chunks.form, values, place.position, &block)
+    else:
+        values = old_values(slot, chunks, chunk, &block, old, sink)
+    if values == NULL:
         return -1
-    move_in(chunks.form, selection, place, <char *> slot.values.data, &block, target)
-    return encode_values(slot, chunks, chunk, slot.values.data, &block, sink)
+    shown = target[0]
+    shown.far = shown.far and values != slot.values.data        # what is encoded next stays in the caches
+    move_in(chunks.form, selection, place, <char *> values, &block, &shown)
+    return encode_values(slot, chunks, chunk, values, &block, sink)
 
 
 cdef int encode_values(Slot *slot, Chunks chunks, int64_t chunk, const uint8_t *values, const Block *block,

@@ -136,6 +136,9 @@ cdef void run_move(const Move *move, int depth, char *chunk, char *result) noexc
         elif move.direction == OUT:
             copy_block(result, move.result_strides, chunk, move.chunk_strides, move.shape, move.ndim, move.itemsize,
                        move.swap_unit)
+        elif move.direction == IN and move.far:
+            copy_block_far(chunk, move.chunk_strides, result, move.result_strides, move.shape, move.ndim,
+                           move.itemsize, move.swap_unit)
         elif move.direction == IN:
             copy_block(chunk, move.chunk_strides, result, move.result_strides, move.shape, move.ndim, move.itemsize,
                        move.swap_unit)

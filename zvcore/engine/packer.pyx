@@ -197,8 +197,7 @@ cdef class Packer(Sink):
                 data.size = self.encoded.size[row]
                 if self.append(slot, packed, chunk, data) != 0:
                     return -1
-                free(self.encoded.data[row])
-                self.encoded.data[row] = NULL
+                self.encoded.drop(row)
             pthread_mutex_lock(&packed.lock)
             packed.cursor += 1
         packed.busy = False

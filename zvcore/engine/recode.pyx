@@ -73,7 +73,7 @@ cdef class Recoding(Carrying):
         data = reserve(&slot.values, max(block.nbytes, 1))
         if data == NULL:
             return self.of_target(slot, fail_memory(slot, chunk, block.nbytes))
-        fill_beyond(self.target.form, slot, position, &block)
+        fill_beyond(self.target.form, data, position, &block)
         self.show(cell, data, &block, &shown)
         if self.decode_cell(slot, cell, given, &shown) != 0:
             return -1

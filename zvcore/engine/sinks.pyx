@@ -1,7 +1,7 @@
 """Where encoded chunks go, chunk by chunk, while others are still being encoded. `packer.Packer` is one more sink."""
 
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from posix.uio cimport iovec
 
 from zvcore.codecs.running cimport Bytes
@@ -24,6 +24,9 @@ cdef class Sink:
     cdef int64_t take(self, Slot *slot, int64_t item) noexcept nogil:
         return item
 
+    cdef uint8_t *room_for(self, int64_t chunk, uint64_t size) noexcept nogil:
+        return NULL
+
     cdef int put(self, Slot *slot, int64_t chunk, Bytes head, Bytes body) noexcept nogil:
         return 0
 
@@ -43,9 +46,18 @@ cdef class Gathered(Sink):
             raise ValueError(f"there are {chunks} chunks to gather, there is room for {self.chunks.count}")
         return 0
 
+    cdef uint8_t *room_for(self, int64_t chunk, uint64_t size) noexcept nogil:
+        return self.chunks.reserve(chunk, size)
+
     cdef int put(self, Slot *slot, int64_t chunk, Bytes head, Bytes body) noexcept nogil:
-        if self.chunks.store(chunk, head.data, head.size, body.data, body.size) != 0:
+        if head.size == 0 and body.data != NULL and body.data == self.chunks.data[chunk]:
+            self.chunks.size[chunk] = body.size
+        elif self.chunks.store(chunk, head.data, head.size, body.data, body.size) != 0:
             return fail(slot, MEMORY_FAILURE, chunk)
+        return 0
+
+    cdef int leave_out(self, Slot *slot, int64_t chunk) noexcept nogil:
+        self.chunks.drop(chunk)
         return 0
 
 

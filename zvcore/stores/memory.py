@@ -13,6 +13,7 @@ from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores.again import changed
 from zvcore.stores.base import Stamp, Store, as_parts, check_ranges, check_span, outside, prefix_path
 from zvcore.stores.files import encode_key
+from zvcore.stores.ropes import Rope, kept
 from zvcore.stores.sorted_keys import SortedKeys, all_below, directly_below
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class _Memory:
     """What all views of one memory share. Versions are never used twice, so they serve as stamps."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, tuple[bytes, int]] = {}
+        self.objects: dict[str, tuple[bytes | memoryview | Rope, int]] = {}
         self.names = SortedKeys()
         self.versions = itertools.count(1)
         self.guard = threading.Lock()
@@ -44,11 +45,19 @@ class _Memory:
         """The keys of all objects, sorted; to be looked at while the guard is held."""
         return self.names.of(self.objects)
 
-    def keep(self, full: str, whole: bytes) -> None:
+    def keep(self, full: str, whole: bytes | memoryview | Rope) -> None:
         """Store an object; called while the guard is held."""
         if full not in self.objects:
             self.names.added(full)
         self.objects[full] = (whole, next(self.versions))
+
+    def joined(self, full: str, rope: Rope, version: int) -> bytes:
+        """An object that lies in pieces, which is in one from now on."""
+        whole = rope.joined()
+        with self.guard:
+            if self.objects.get(full) == (rope, version):
+                self.objects[full] = (whole, version)
+        return whole
 
     def drop(self, full: str) -> bool:
         """Remove an object; called while the guard is held. Whether there was one."""
@@ -117,12 +126,18 @@ class MemoryStore(Store):
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
     ) -> bytes | memoryview | None:
         check_span(start, length)
-        found = self._memory.objects.get(self._full(key))
+        full = self._full(key)
+        found = self._memory.objects.get(full)
         if found is None:
             return None
         data, version = found
         if stamp is not None and version != stamp:
             raise changed(key, stamp)
+        if isinstance(data, Rope):
+            if start == 0 and length is None:
+                return self._memory.joined(full, data, version)
+            start, stop, _ = slice(start, None if length is None else start + length).indices(len(data))
+            return data.part(start, stop)
         if start == 0 and length is None:
             return data
         return memoryview(data)[start : None if length is None else start + length]
@@ -137,6 +152,8 @@ class MemoryStore(Store):
         if stamp is not None and version != stamp:
             raise changed(key, stamp)
         check_ranges(key, ranges, len(data))
+        if isinstance(data, Rope):
+            return [data.part(offset, offset + length) for offset, length in ranges]
         whole = memoryview(data)
         return [whole[offset : offset + length] for offset, length in ranges]
 
@@ -171,14 +188,14 @@ class MemoryStore(Store):
     def put(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
         self._refuse_if_read_only(key)
         full = self._full(key)
-        whole = b"".join(as_parts(data))
+        whole = kept(as_parts(data))
         with self._memory.guard:
             self._memory.keep(full, whole)
 
     def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
         self._refuse_if_read_only(key)
         full = self._full(key)
-        whole = b"".join(as_parts(data))
+        whole = kept(as_parts(data))
         with self._locked(key, None, again=True), self._memory.guard:
             found = self._memory.objects.get(full)
             if (None if found is None else found[1]) != stamp:
@@ -208,11 +225,12 @@ class MemoryStore(Store):
                 raise outside(key, offset, len(new), len(old))
             self._memory.keep(full, b"".join((memoryview(old)[:offset], new, memoryview(old)[offset + len(new) :])))
 
-    def _existing(self, full: str, key: str) -> bytes:
+    def _existing(self, full: str, key: str) -> bytes | memoryview:
         found = self._memory.objects.get(full)
         if found is None:
             raise NotFoundError("there is no such object to change", key=key)
-        return found[0]
+        data, _ = found
+        return data.joined() if isinstance(data, Rope) else data
 
     def delete(self, key: str) -> bool:
         self._refuse_if_read_only(key)

@@ -84,7 +84,8 @@ def _write_chunks(assignment: Assignment, steps: Steps) -> None:
     # Chunks that are objects of their own, and wholly new, are written without looking.
     alone = covered if assignment.layout.placement.alone else np.zeros(len(covered), np.bool_)
     (some,), (others,) = alone.nonzero(), (~alone).nonzero()
-    _write_alone(assignment, some, steps)
+    if len(some):
+        _write_alone(assignment, some, steps)
     replace(assignment, others, steps)
 
 
@@ -98,12 +99,19 @@ def _write_alone(assignment: Assignment, covered: Rows, steps: Steps) -> None:
             steps.written.known = False
         return
     size = _window_size(layout, steps.work)
-    with on_their_way(layout.store.parts_ahead() if len(covered) > size else 0) as put:
+    if len(covered) <= size:
+        layout.placement.put(assignment.positions[covered], _encoded(assignment, covered, steps))
+        return
+    with on_their_way(layout.store.parts_ahead()) as put:
         for window in windows(len(covered), size):
             rows = covered[window]
-            encoded = assignment.encode(rows, steps.of(len(rows)))
-            put(partial(layout.placement.put, assignment.positions[rows], encoded))
-            steps.written.add(encoded.sizes)
+            put(partial(layout.placement.put, assignment.positions[rows], _encoded(assignment, rows, steps)))
+
+
+def _encoded(assignment: Assignment, rows: Rows, steps: Steps) -> Buffers:
+    encoded = assignment.encode(rows, steps.of(len(rows)))
+    steps.written.add(encoded.sizes)
+    return encoded
 
 
 def _window_size(layout: Layout, work: Work) -> int:

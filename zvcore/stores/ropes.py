@@ -1,0 +1,69 @@
+"""Bytes that lie in several pieces, none of which is copied to put them together."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from zvcore.system.byte_blocks import ByteBlock
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Buffer
+
+__all__ = ["Rope", "kept"]
+
+# More pieces, or smaller ones, are not worth it.
+_MOST_PIECES = 1024
+_SMALLEST = 4096
+
+
+class Rope:
+    """Bytes that nobody changes, in pieces."""
+
+    __slots__ = ("_ends", "_pieces")
+
+    def __init__(self, pieces: Sequence[memoryview]) -> None:
+        self._pieces = pieces
+        self._ends = [*accumulate(map(len, pieces))]
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    def part(self, start: int, stop: int) -> memoryview:
+        """The bytes from `start` to `stop`, both within them."""
+        if start >= stop:
+            return memoryview(b"")
+        first = bisect_right(self._ends, start)
+        begin = self._ends[first] - len(self._pieces[first])
+        if stop <= self._ends[first]:
+            return self._pieces[first][start - begin : stop - begin]
+        last = bisect_right(self._ends, stop - 1)
+        some = [*self._pieces[first : last + 1]]
+        some[-1] = some[-1][: len(some[-1]) - (self._ends[last] - stop)]
+        some[0] = some[0][start - begin :]
+        return memoryview(b"".join(some))
+
+    def joined(self) -> bytes:
+        return b"".join(self._pieces)
+
+
+def kept(parts: Sequence[Buffer]) -> bytes | memoryview | Rope:
+    """The bytes of these parts one after the other, which need not be copied where nobody can change them."""
+    if len(parts) == 1 and (view := _constant(parts[0])) is not None:
+        return view
+    if not 1 < len(parts) <= _MOST_PIECES:
+        return b"".join(parts)
+    pieces = [view for part in parts if (view := _constant(part)) is not None]
+    if len(pieces) < len(parts) or sum(map(len, pieces)) < _SMALLEST * len(pieces):
+        return b"".join(parts)
+    return Rope(pieces)
+
+
+def _constant(part: Buffer) -> memoryview | None:
+    """A view of our own, which nobody else releases, of bytes that nobody can change; None where somebody could."""
+    if isinstance(part, bytes) or (isinstance(part, memoryview) and isinstance(part.obj, bytes | ByteBlock)):
+        return memoryview(part)
+    return None

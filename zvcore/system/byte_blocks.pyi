@@ -1,0 +1,6 @@
+from typing import final
+
+@final
+class ByteBlock:
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __len__(self) -> int: ...
