@@ -82,6 +82,47 @@ def test_every_kind_of_index(ome, key):
     assert np.array_equal(found.values, expected.values)
 
 
+POINTS = np.random.default_rng(4).integers(0, 20, (3, 7))
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        {"z": ("p", POINTS[0]), "y": ("p", POINTS[1]), "x": ("p", POINTS[2])},
+        {"z": ("p", POINTS[0] - 20), "x": ("p", POINTS[1])},
+        {"y": (("p", "q"), POINTS)},
+        {"y": (("p", "q"), POINTS), "x": ("q", POINTS[0]), "z": slice(15, None, -3)},
+        {"z": ("p", POINTS[0]), "y": ("q", POINTS[1]), "x": 3},
+        {"x": ("x", POINTS[0]), "y": ("x", POINTS[0])},
+        {"z": ("p", POINTS[0][:0]), "y": ("p", POINTS[1][:0])},
+    ],
+)
+def test_points_of_every_kind(ome, places):
+    places = {dim: one if isinstance(one, int | slice) else xarray.Variable(*one) for dim, one in places.items()}
+    expected = xarray.Variable(("z", "y", "x"), VALUES).isel(places)
+    found = xarray.open_dataset(ome, engine="zvcore")["data"].variable.isel(places)
+    assert found.dims == expected.dims
+    assert np.array_equal(found.values, expected.values)
+
+
+def test_scattered_points_cost_what_they_are(tmp_path, monkeypatch):
+    """To take all places between them would be 100 million values of each layer."""
+    huge = (2, 1 << 20, 1 << 20)
+    zvcore.create(tmp_path / "a", format="zarr3", shape=huge, dtype="u1", chunks=(1, 64, 64))
+    array = zvcore.open(tmp_path / "a", mode="r+")
+    array[:, 7 << 6, 7 << 6] = 9
+    read = []
+    plain = zvcore.Array._read
+    monkeypatch.setattr(
+        zvcore.Array, "_read", lambda array, what, *more: read.append(what) or plain(array, what, *more)
+    )
+    places = xarray.Variable("p", np.arange(10_000) << 6)
+    found = xarray.open_dataset(tmp_path / "a", engine="zvcore")["data"].isel(dim_1=places, dim_2=places).values
+    assert found.shape == (2, 10_000)
+    assert (np.flatnonzero(found[0]) == [7]).all()
+    assert sum(np.prod(one.result_shape) for one in read) == 20_000
+
+
 def test_chunks_of_dask_are_whole_objects(tmp_path):
     zvcore.create(tmp_path / "a", format="zarr3", data=VALUES, chunks=(5, 5, 5), shards=(10, 10, 20))
     found = xarray.open_dataset(tmp_path / "a", engine="zvcore", chunks={})

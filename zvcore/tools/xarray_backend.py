@@ -28,7 +28,7 @@ ALONE = "data"
 
 
 class LazyArray(BackendArray):
-    """An Array as xarray asks for it: by integers, slices, and one list of places for each axis."""
+    """An Array as xarray asks for it: by integers and slices, by a list of places for each axis, or by points."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -36,7 +36,12 @@ class LazyArray(BackendArray):
         self.dtype = array.dtype
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
-        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+        if isinstance(key, indexing.VectorizedIndexer) and all(isinstance(one, np.ndarray) for one in key.tuple):
+            # Scattered points: every place that has one of them along each axis would be most of the array.
+            support, read = indexing.IndexingSupport.VECTORIZED, self.array.vindex.__getitem__
+        else:
+            support, read = indexing.IndexingSupport.OUTER, self._read
+        return indexing.explicit_indexing_adapter(key, self.shape, support, read)
 
     def _read(self, key: tuple[Any, ...]) -> Any:
         # Whole axes of numbers stay axes in one kind of index, and vanish in the other: places are asked for as lists.
