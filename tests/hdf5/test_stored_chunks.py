@@ -11,6 +11,7 @@ import zarr
 
 import zvcore
 from zvcore.borrowed.blocks import BlockLayout
+from zvcore.borrowed.flat import FlatLayout
 from zvcore.borrowed.stored import StoredLayout
 from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 
@@ -104,17 +105,52 @@ def test_what_the_engine_does_not_know_is_left_to_h5py(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "w", userblock_size=0) as file:
         file.create_dataset("lzf", data=DATA, chunks=(16, 16, 16), compression="lzf")
         file.create_dataset("scaled", data=DATA, chunks=(16, 16, 16), scaleoffset=0)
-        file.create_dataset("plain", data=DATA)
         place = h5py.h5s.create_simple((4,))
         properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         properties.set_chunk((2,))
         h5py.Dataset(h5py.h5d.create(file.id, b"odd", odd, place, properties))[...] = [1, 2, 3, 4000]
     with h5py.File(tmp_path / "b.h5", "w", userblock_size=512) as file:
         file.create_dataset("x", data=DATA, chunks=(16, 16, 16))
-    for name in ("lzf", "scaled", "plain"):
+    for name in ("lzf", "scaled"):
         array = zvcore.open(f"{tmp_path}/a.h5:/{name}")
         assert isinstance(array.layout, BlockLayout) and np.array_equal(array[...], DATA)
     assert zvcore.open(f"{tmp_path}/a.h5:/odd")[...].tolist() == [1, 2, 3, 4000]
+    assert np.array_equal(zvcore.open(f"{tmp_path}/b.h5:/x")[...], DATA)
+
+
+@pytest.mark.parametrize("dtype", ["<u2", ">u2", ">f4", "<f8", ">c8", "bool", "S3", ">i8"])
+def test_values_without_chunks_are_read_from_where_they_lie(tmp_path: Path, dtype: str) -> None:
+    values = (np.arange(5 * 6 * 7).reshape(5, 6, 7) % 100).astype(dtype)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["before"] = np.arange(33)
+        file["x"] = values
+    array = zvcore.open(f"{tmp_path}/a.h5:/x")
+    assert isinstance(array.layout, FlatLayout)
+    assert array.dtype == values.dtype.newbyteorder("=")
+    for key in (..., 3, np.s_[1:, ::-2, 3:5], np.s_[:, :, 6]):
+        assert np.array_equal(array[key], values[key])
+    assert zvcore.verify(f"{tmp_path}/a.h5:/x").ok
+    zvcore.convert(array, tmp_path / "out", format="zarr3")
+    assert np.array_equal(zvcore.open(tmp_path / "out")[...], values)
+    raw = (tmp_path / "a.h5").read_bytes()
+    (tmp_path / "a.h5").write_bytes(raw[:-5])
+    with pytest.raises(ZvcoreError):
+        zvcore.open(f"{tmp_path}/a.h5:/x")[...]
+
+
+def test_values_without_chunks_that_lie_nowhere_or_in_a_header(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file.create_dataset("never written", (4, 5), "u2", fillvalue=7)
+        file.create_dataset("empty", (0, 5), "u2")
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_layout(h5py.h5d.COMPACT)
+        place = h5py.h5s.create_simple((4,))
+        h5py.Dataset(h5py.h5d.create(file.id, b"compact", h5py.h5t.NATIVE_UINT16, place, properties))[...] = [1, 2, 3, 4]
+    with h5py.File(tmp_path / "b.h5", "w", userblock_size=512) as file:
+        file["x"] = DATA
+    assert (zvcore.open(f"{tmp_path}/a.h5:/never written")[...] == np.full((4, 5), 7)).all()
+    assert zvcore.open(f"{tmp_path}/a.h5:/empty")[...].shape == (0, 5)
+    assert zvcore.open(f"{tmp_path}/a.h5:/compact")[...].tolist() == [1, 2, 3, 4]
     assert np.array_equal(zvcore.open(f"{tmp_path}/b.h5:/x")[...], DATA)
 
 

@@ -31,21 +31,24 @@ class Unpacked:
         self._guard = threading.Lock()
         self._marks: list[tuple[int, int, Any]] = [(begin, 0, zlib.decompressobj(31))]
         self._now: tuple[int, int, Any] | None = None
+        # What was unpacked last: who reads on most often begins within it.
+        self._last = (0, b"")
 
     def read(self, start: int, length: int, short: bool = False) -> bytes:
         """`length` bytes from `start` on. CorruptDataError if there are fewer, unless a `short` answer will do."""
         with self._guard:
-            found = bytearray()
+            parts = []
             for at, data in self._from(start):
-                found += data[max(0, start - at) : start + length - at]
+                parts.append(memoryview(data)[max(0, start - at) : start + length - at])
                 if at + len(data) >= start + length:
                     break
+        found = b"".join(parts)
         if len(found) != length and not short:
             raise CorruptDataError(
                 "the gzip stream ends too early", key=self.key,
                 expected=f"{start + length} bytes unpacked", found=start + len(found),
             )  # fmt: skip
-        return bytes(found)
+        return found
 
     def check_end(self) -> None:
         """Unpack what no read came to, so that the checksum of each member is seen, and what lies behind the last."""
@@ -57,9 +60,11 @@ class Unpacked:
     def _from(self, start: int) -> Any:
         """(place, bytes) of what is unpacked, in order, the first of them at or before `start`."""
         mark = self._marks[bisect_right([out for _, out, _ in self._marks], start) - 1]
-        now = self._now
-        if now is None or now[1] > start or now[1] < mark[1]:
+        now, (place, data) = self._now, self._last
+        if now is None or start < place or now[1] < mark[1]:
             now = (mark[0], mark[1], mark[2].copy())
+        elif start < now[1]:
+            yield place, data
         into, out, unpacker = now
         while True:
             waiting = unpacker.unconsumed_tail
@@ -84,7 +89,7 @@ class Unpacked:
                     yield out, data
                     return
             place, out = out, out + len(data)
-            self._now = (into, out, unpacker)
+            self._now, self._last = (into, out, unpacker), (place, data)
             if out - self._marks[-1][1] >= _APART:
                 self._marks.append((into, out, unpacker.copy()))
             yield place, data

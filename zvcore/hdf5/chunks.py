@@ -10,6 +10,7 @@ import numpy as np
 
 import zvcore.codecs
 from zvcore.borrowed.file import library, reading
+from zvcore.borrowed.flat import FlatLayout, Values
 from zvcore.borrowed.stored import ChunkIndex, StoredLayout
 from zvcore.errors import CodecNotFoundError, CorruptDataError, UnsupportedError
 from zvcore.exchange.virtual import Piece, Virtual
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from zvcore.hdf5.reading import DatasetBlocks
 
-__all__ = ["stored_layout", "virtual_of"]
+__all__ = ["flat_layout", "stored_layout", "virtual_of"]
 
 _TITLE = "HDF5"
 # So that the numbers of chunks fit into 64 bits.
@@ -47,6 +48,21 @@ def stored_layout(blocks: DatasetBlocks) -> StoredLayout | None:
     return StoredLayout(
         blocks.place, blocks.shape, dataset.chunks, blocks.dtype, _fill(blocks), codecs, read_index, blocks
     )
+
+
+def flat_layout(blocks: DatasetBlocks) -> FlatLayout | None:
+    """The values of a data set that lie one after the other; None where they lie otherwise, or only h5py can read them."""
+    if blocks.dataset.chunks is not None:
+        return None
+    try:
+        _refuse_other_items(blocks)
+    except UnsupportedError:
+        return None
+    with reading(blocks.name, _TITLE):
+        start = blocks.dataset.id.get_offset()
+    if start is None:
+        return None
+    return FlatLayout(blocks.place, str(blocks.place.file), Values(int(start), blocks.shape, blocks.dtype))
 
 
 def virtual_of(blocks: DatasetBlocks) -> Virtual:

@@ -13,7 +13,7 @@ from zvcore.borrowed.blocks import BlockLayout, block_shape
 from zvcore.borrowed.file import library, reading
 from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of, untold_of
 from zvcore.errors import NotFoundError, UnsupportedError
-from zvcore.hdf5.chunks import stored_layout
+from zvcore.hdf5.chunks import flat_layout, stored_layout
 from zvcore.hdf5.handles import opened
 from zvcore.hdf5.imaris import imaris_image
 from zvcore.hdf5.links import child, members_of
@@ -82,7 +82,7 @@ def _array(file: Any, dataset: Any, place: SingleFileStore) -> BorrowedArray:
     if dataset.is_virtual or dataset.external:
         raise UnsupportedError("values that lie in other files, which are not read", key=place.root)
     blocks = DatasetBlocks(file, dataset, place)
-    layout: Layout | None = stored_layout(blocks)
+    layout: Layout | None = stored_layout(blocks) or flat_layout(blocks)
     if layout is None:
         layout = BlockLayout(place.root, blocks, block_shape(blocks.shape, blocks.dtype.itemsize, dataset.chunks))
     attrs = attributes_of(dataset)
