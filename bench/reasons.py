@@ -36,6 +36,14 @@ REASONS = (
         "memory", r"write a chunk, raw", "what a call costs in Python, beside a copy of half a megabyte",
     ),
     (
+        "borrowed", r"open and read a plane of NIfTI, gzip",
+        "a stream that stands for at most 64 MiB is unpacked as a whole and kept: the next plane costs nothing",
+    ),
+    (
+        "borrowed", r"open and read (a plane of .*|all of TIFF, raw)",
+        "what a file says of itself is read and checked when it is opened: attributes, axes, every directory of a TIFF",
+    ),
+    (
         "formats", r"write all but the edges of tiny chunks, n5 .*",
         "z5py overwrites files where they lie, without locks: who reads meanwhile, or dies, has half a block",
     ),

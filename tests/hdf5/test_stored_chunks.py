@@ -145,7 +145,8 @@ def test_values_without_chunks_that_lie_nowhere_or_in_a_header(tmp_path: Path) -
         properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         properties.set_layout(h5py.h5d.COMPACT)
         place = h5py.h5s.create_simple((4,))
-        h5py.Dataset(h5py.h5d.create(file.id, b"compact", h5py.h5t.NATIVE_UINT16, place, properties))[...] = [1, 2, 3, 4]
+        made = h5py.h5d.create(file.id, b"compact", h5py.h5t.NATIVE_UINT16, place, properties)
+        h5py.Dataset(made)[...] = [1, 2, 3, 4]
     with h5py.File(tmp_path / "b.h5", "w", userblock_size=512) as file:
         file["x"] = DATA
     assert (zvcore.open(f"{tmp_path}/a.h5:/never written")[...] == np.full((4, 5), 7)).all()

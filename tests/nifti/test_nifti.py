@@ -15,6 +15,7 @@ import pytest
 import zvcore
 from zvcore.commands.cli import main
 from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
+from zvcore.stores import LocalStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,12 +102,40 @@ def test_parts_of_a_long_stream_are_found_from_places_on_the_way(
 
     monkeypatch.setattr(unpacking, "_APART", 1 << 20)
     monkeypatch.setattr(unpacking, "_OUT", 1 << 16)
+    monkeypatch.setattr(unpacking, "_SHORT", 1 << 20)
     values = np.random.default_rng(3).integers(0, 99, (200, 200, 100)).astype("i2")
     nibabel.save(nibabel.Nifti1Image(values, None), tmp_path / "a.nii.gz")
     found = zvcore.open(tmp_path / "a.nii.gz")
     for plane in (99, 0, 50, 51, 10, 98):
         assert np.array_equal(found[..., plane], values[..., plane])
     assert len(found.layout.blocks.source._marks) > 4
+
+
+@pytest.mark.parametrize("short", [1 << 26, 0])
+def test_a_stream_is_unpacked_once_to_be_read_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short: int
+) -> None:
+    from zvcore.borrowed.unpacking import Unpacked
+
+    asked: list[int] = []
+    stored = LocalStore.get
+
+    def get(store: LocalStore, key: str, *more: Any, **named: Any) -> Any:
+        data = stored(store, key, *more, **named)
+        asked.append(len(data or b""))
+        return data
+
+    values = np.random.default_rng(3).integers(0, 99, (200, 200, 190)).astype("i2")
+    nibabel.save(nibabel.Nifti1Image(values, None), tmp_path / "a.nii.gz")
+    monkeypatch.setattr("zvcore.borrowed.unpacking._SHORT", short)
+    found = zvcore.open(tmp_path / "a.nii.gz")
+    assert isinstance(found.layout.blocks.source, Unpacked)
+    monkeypatch.setattr(LocalStore, "get", get)
+    assert np.array_equal(found[...], values)
+    assert sum(asked) < 1.2 * (tmp_path / "a.nii.gz").stat().st_size
+    asked.clear()
+    assert np.array_equal(found[..., 3], values[..., 3])
+    assert bool(asked) is (not short), "what is short is kept"
 
 
 def test_several_members_of_gzip_are_one_stream(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Parts of a gzip stream, which can only be unpacked from its beginning: places to begin again are kept on the way."""
+"""Parts of a gzip stream, which can only be unpacked from its beginning: places to begin again are kept on the way, or
+all of it where that is little.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ import zlib
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import CorruptDataError, NotFoundError
+from zvcore import codecs
+from zvcore.errors import CorruptDataError, NotFoundError, ZvcoreError
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
@@ -19,30 +22,39 @@ _STEP = 1 << 18
 _OUT = 1 << 20
 # How far apart places are from which unpacking can begin again. Each takes some 50 KB.
 _APART = 32 << 20
+# Streams that stand for no more bytes than these are unpacked at once, which is quicker, and kept.
+_SHORT = 64 << 20
+# What is read first of a file with a header in the stream.
+_HEADER = 1 << 16
 
 
 class Unpacked:
     """The bytes that a gzip stream stands for, which begins at a byte of an object and takes the rest of it. One thread
     at a time reads.
+
+    expected  how many bytes these are, as far as anybody says
     """
 
-    def __init__(self, store: Store, key: str, begin: int = 0) -> None:
-        self.store, self.key = store, key
+    def __init__(self, store: Store, key: str, begin: int = 0, expected: int | None = None) -> None:
+        self.store, self.key, self.expected = store, key, expected
+        self._begin = begin
+        # All of it, if that is little, once that was looked at.
+        self._whole: memoryview | None = None
+        self._was_looked_at = False
         self._guard = threading.Lock()
         self._marks: list[tuple[int, int, Any]] = [(begin, 0, zlib.decompressobj(31))]
         self._now: tuple[int, int, Any] | None = None
+        # Whether it was read to its end, and nothing was wrong there.
+        self._has_ended = False
         # What was unpacked last: who reads on most often begins within it.
         self._last = (0, b"")
 
-    def read(self, start: int, length: int, short: bool = False) -> bytes:
+    def read(self, start: int, length: int, short: bool = False) -> bytes | memoryview:
         """`length` bytes from `start` on. CorruptDataError if there are fewer, unless a `short` answer will do."""
         with self._guard:
-            parts = []
-            for at, data in self._from(start):
-                parts.append(memoryview(data)[max(0, start - at) : start + length - at])
-                if at + len(data) >= start + length:
-                    break
-        found = b"".join(parts)
+            if not self._was_looked_at and start + length > _HEADER:
+                self._whole, self._was_looked_at = self._at_once(), True
+            found = self._in_steps(start, length) if self._whole is None else self._whole[start : start + length]
         if len(found) != length and not short:
             raise CorruptDataError(
                 "the gzip stream ends too early", key=self.key,
@@ -50,9 +62,31 @@ class Unpacked:
             )  # fmt: skip
         return found
 
+    def _at_once(self) -> memoryview | None:
+        """All bytes of a short stream; None of others, and where something is wrong: in steps it is found out what."""
+        size = self.store.size(self.key)
+        if self.expected is None or size is None or max(self.expected, size - self._begin) > _SHORT:
+            return None
+        data = self.store.get(self.key, self._begin)
+        try:
+            found = memoryview(codecs.get("gzip").decode(data or b"", max_size=self.expected + _OUT))
+        except ZvcoreError:
+            return None
+        return found if len(found) >= self.expected else None
+
+    def _in_steps(self, start: int, length: int) -> bytes:
+        parts = []
+        for at, data in self._from(start):
+            parts.append(memoryview(data)[max(0, start - at) : start + length - at])
+            if at + len(data) >= start + length:
+                break
+        return b"".join(parts)
+
     def check_end(self) -> None:
         """Unpack what no read came to, so that the checksum of each member is seen, and what lies behind the last."""
         with self._guard:
+            if self._whole is not None or self._has_ended:
+                return
             begin = self._marks[-1][1] if self._now is None else self._now[1]
             for _ in self._from(begin):
                 pass
@@ -85,7 +119,7 @@ class Unpacked:
                 unpacker = zlib.decompressobj(31)
                 into = into - len(rest) if rest else self._behind_padding(into)
                 if not rest and not self._stored(into):
-                    self._now = None
+                    self._now, self._has_ended = None, True
                     yield out, data
                     return
             place, out = out, out + len(data)

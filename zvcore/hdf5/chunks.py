@@ -51,7 +51,7 @@ def stored_layout(blocks: DatasetBlocks) -> StoredLayout | None:
 
 
 def flat_layout(blocks: DatasetBlocks) -> FlatLayout | None:
-    """The values of a data set that lie one after the other; None where they lie otherwise, or only h5py can read them."""
+    """The values of a data set that lie one after the other; None where they do not, or only h5py can read them."""
     if blocks.dataset.chunks is not None:
         return None
     try:

@@ -53,6 +53,8 @@ def read(store: Store) -> BorrowedArray:
         }  # fmt: skip
         axes = _axes(header, len(values.shape))
         untold = (*header_extensions(head, header), *second_affine(header))
+    if source is not None:
+        source.expected = values.start + values.nbytes
     check_items(store.file, values.dtype)
     # Colours are never scaled, the standard says.
     plain = slope is None or (slope, inter) == (1, 0) or values.dtype.names is not None

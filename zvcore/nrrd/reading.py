@@ -68,7 +68,7 @@ def read(store: Store) -> BorrowedArray:
         axes = _axes(header, len(values.shape))
         attrs = {name: _plain(value) for name, value in header.items() if name not in _STORAGE}
     if packed:
-        blocks = ScaledValues(_FORMAT, store, values, Unpacked(place, place.file, start))
+        blocks = ScaledValues(_FORMAT, store, values, Unpacked(place, place.file, start, values.nbytes))
         chunk = slabs(values.shape, values.dtype.itemsize, range(len(values.shape))[::-1])
         layout: Any = BlockLayout(store.root, blocks, chunk, order="F")
     else:

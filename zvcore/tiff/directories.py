@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -49,6 +49,23 @@ _TAGS = {
 }
 
 
+class _Form(NamedTuple):
+    """What directories have in common whose tags have the same codes, types and counts: which of the tags say what.
+
+    elsewhere  those of which what they say does not fit into them, and
+    nbytes     how many bytes that is
+    asked      those that tell how values are stored, by themselves, and
+    asked_elsewhere  elsewhere
+    parts      those that name directories of parts
+    """
+
+    elsewhere: npt.NDArray[np.intp]
+    nbytes: npt.NDArray[np.float64]
+    asked: npt.NDArray[np.intp]
+    asked_elsewhere: npt.NDArray[np.intp]
+    parts: npt.NDArray[np.intp]
+
+
 class Directories:
     """All directories of a file: those of its chain, and those that these name as parts of theirs (SubIFDs).
 
@@ -67,6 +84,8 @@ class Directories:
         # By what the tags say, as it lies in the file. Most pages of a file are stored in one way.
         self._known: dict[tuple[bytes, ...], Way] = {}
         self._nbytes = 0
+        # By the codes of tags, their types and counts, as they lie in the file.
+        self._forms: dict[bytes, _Form] = {}
         # By the codes of tags, and by their types.
         self._is_asked = np.isin(np.arange(1 << 16), [*_WAYS])
         self._size_of = np.array([*_SIZES, 0], np.uint64)
@@ -77,6 +96,8 @@ class Directories:
     def check_alike(self, pages: Sequence[Any], keyframe: Any) -> None:
         """That values of pages are stored as those of the one that they are decoded as."""
         first = self.ways.get(int(keyframe.offset))
+        if len(self._known) == 1:
+            return  # so are those of all directories, of which many need not be looked for one by one
         for page in pages:
             own = None if page is None else self.ways.get(int(page.offset))
             if first is None or own is None or own == first:
@@ -141,17 +162,27 @@ class Directories:
             self.ways[at] = None
             return following, []
         tags = np.frombuffer(raw, np.dtype(lies).newbyteorder(self.byteorder))
-        self._check_values(tags)
-        self._check_places(tags)
-        self.ways[at] = self._way(tags[self._is_asked[tags["code"]]])
-        parts = [self._numbers(tag) for tag in tags[tags["code"] == _PARTS]]
+        told = np.frombuffer(raw, np.uint8).reshape(count, form.tagsize)[:, : -form.offsetsize].tobytes()
+        known = self._forms.get(told) or self._form_of(told, tags)
+        self._check_values(tags[known.elsewhere], known.nbytes)
+        self.ways[at] = self._way(tags[known.asked], tags[known.asked_elsewhere])
+        parts = [self._numbers(tag) for tag in tags[known.parts]]
         return following, [part for part in itertools.chain(*parts) if part]
 
-    def _check_values(self, tags: Any) -> None:
-        """That what the tags of a directory say lies in the file: tifffile leaves out what does not, such as words."""
+    def _form_of(self, told: bytes, tags: Any) -> _Form:
+        """What all directories have in common whose tags have these codes, types and counts."""
+        self._check_places(tags)
         # Of a wild number of items as a float, which cannot overflow.
         nbytes = tags["count"].astype(np.float64) * self._size_of[np.minimum(tags["type"], len(_SIZES))]
-        outside = (nbytes > self.form.offsetsize) & (tags["value"] + nbytes > self.handle.size)
+        lies_elsewhere, is_asked = nbytes > self.form.offsetsize, self._is_asked[tags["code"]]
+        (elsewhere,), (parts,) = lies_elsewhere.nonzero(), (tags["code"] == _PARTS).nonzero()
+        (asked,), (asked_elsewhere,) = (is_asked & ~lies_elsewhere).nonzero(), (is_asked & lies_elsewhere).nonzero()
+        found = self._forms[told] = _Form(elsewhere, nbytes[elsewhere], asked, asked_elsewhere, parts)
+        return found
+
+    def _check_values(self, tags: Any, nbytes: npt.NDArray[np.float64]) -> None:
+        """That what tags say elsewhere lies in the file: tifffile leaves out what does not, such as words."""
+        outside = tags["value"] + nbytes > self.handle.size
         if outside.any():
             tag = tags[int(np.argmax(outside))]
             raise CorruptDataError(
@@ -169,13 +200,14 @@ class Directories:
                     expected=f"one of {', '.join(map(str, _NUMBERS))}", found=int(tag["type"]),
                 )  # fmt: skip
 
-    def _way(self, tags: npt.NDArray[Any]) -> Way:
-        """How values are stored; worked out once for all directories whose tags have the same bytes."""
-        elsewhere = tags["count"] * self._size_of[np.minimum(tags["type"], len(_SIZES))] > self.form.offsetsize
-        raws = [self._raw(tag, _MOST_VALUES) for tag in tags[elsewhere]]
-        told = (tags[~elsewhere].tobytes(), tags[elsewhere]["code"].tobytes(), *raws)
+    def _way(self, tags: npt.NDArray[Any], elsewhere: npt.NDArray[Any]) -> Way:
+        """How values are stored, by what tags say themselves and what others say elsewhere; worked out once for all
+        directories whose tags have the same bytes.
+        """
+        raws = [self._raw(tag, _MOST_VALUES) for tag in elsewhere]
+        told = (tags.tobytes(), elsewhere["code"].tobytes(), *raws)
         if told not in self._known:
-            numbers = {int(tag["code"]): self._numbers(tag, _MOST_VALUES) for tag in tags}
+            numbers = {int(tag["code"]): self._numbers(tag, _MOST_VALUES) for tag in itertools.chain(tags, elsewhere)}
             self._known[told] = _way_of(numbers)
         return self._known[told]
 
