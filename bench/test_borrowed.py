@@ -159,6 +159,7 @@ CONTESTS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what the libraries call
 @pytest.mark.parametrize(*entrants(CONTESTS))
 def test_contest(benchmark: Any, contest: Contest, who: str) -> None:
     contest.run(benchmark, who)

@@ -118,6 +118,7 @@ CONTESTS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
 @pytest.mark.parametrize(*entrants(CONTESTS))
 def test_contest(benchmark: Any, contest: Contest, who: str) -> None:
     contest.run(benchmark, who)
