@@ -81,8 +81,13 @@ def tiff(kind: str) -> Path:
 
 def of_tiff(kind: str, key: Any) -> Calls:
     path = tiff(kind)
-    pages = None if key == WHOLE else key[0]
-    return {"zvcore": lambda: zvcore.open(path)[key], "tifffile": lambda: tifffile.imread(path, key=pages)}
+
+    def theirs() -> Any:
+        """Of the array that the file has, as zvcore does it: `imread` of a page need not know of any."""
+        with tifffile.TiffFile(path) as file:
+            return file.series[0].asarray(key=None if key == WHOLE else key[0])
+
+    return {"zvcore": lambda: zvcore.open(path)[key], "tifffile": theirs}
 
 
 @cache

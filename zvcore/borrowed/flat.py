@@ -80,6 +80,7 @@ class FlatLayout(ReadLayout):
             strides[axis] = step
             step *= max(1, self.shape[axis])
         self._strides = strides
+        self._chunk, self._shape = np.array(self.form.shape, np.int64), np.array(self.shape, np.int64)
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.key
@@ -92,10 +93,9 @@ class FlatLayout(ReadLayout):
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         if self.store.stamp(self.key) != self.stamp:
             raise CorruptDataError("the file is another one by now; open it again", key=self.key)
-        chunk, shape = np.array(self.form.shape, np.int64), np.array(self.shape, np.int64)
-        first = positions * chunk
+        first = positions * self._chunk
         offset = self.values.start + (first * self._strides).sum(axis=1)
-        length = np.minimum(chunk, shape - first).prod(axis=1) * self.values.dtype.itemsize
+        length = np.minimum(self._chunk, self._shape - first).prod(axis=1) * self.values.dtype.itemsize
         return Sources(
             keys=Keys.of([self.key]), key=np.zeros(len(positions), np.int32), offset=offset.astype(np.uint64),
             length=length.astype(np.uint64), stamps=[self.stamp],

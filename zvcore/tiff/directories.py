@@ -84,6 +84,8 @@ class Directories:
         # By what the tags say, as it lies in the file. Most pages of a file are stored in one way.
         self._known: dict[tuple[bytes, ...], Way] = {}
         self._nbytes = 0
+        # How many bytes the directory has that was read last; at first, what is surely needed of one.
+        self._usual = int(self.form.tagnosize)
         # By the codes of tags, their types and counts, as they lie in the file.
         self._forms: dict[bytes, _Form] = {}
         # By the codes of tags, and by their types.
@@ -147,7 +149,9 @@ class Directories:
                 key=self.key, offset=at, expected=f"an offset below {handle.size}, or 0", found=at,
             )  # fmt: skip
         handle.seek(at)
-        count = self._number(form.tagnosize)
+        # In one piece where it is as long as the one before, as most are.
+        stored = handle.read(self._usual)
+        count = self._number(stored[: form.tagnosize])
         end = at + form.tagnosize + count * form.tagsize + form.offsetsize
         if not 0 < count <= _MOST_TAGS or end > handle.size:
             raise CorruptDataError(
@@ -155,8 +159,10 @@ class Directories:
                 expected=f"1 to {_MOST_TAGS} tags in the file", found=count,
             )  # fmt: skip
         self._take(end - at, at)
-        raw = handle.read(count * form.tagsize)
-        following = self._number(form.offsetsize)
+        stored += handle.read(max(0, end - at - len(stored)))
+        self._usual = end - at
+        raw = stored[form.tagnosize : end - at - form.offsetsize]
+        following = self._number(stored[end - at - form.offsetsize : end - at])
         lies = _TAGS.get((form.offsetsize, form.tagsize))
         if lies is None:
             self.ways[at] = None
@@ -166,7 +172,7 @@ class Directories:
         known = self._forms.get(told) or self._form_of(told, tags)
         self._check_values(tags[known.elsewhere], known.nbytes)
         self.ways[at] = self._way(tags[known.asked], tags[known.asked_elsewhere])
-        parts = [self._numbers(tag) for tag in tags[known.parts]]
+        parts = [self._numbers(tag) for tag in tags[known.parts]] if len(known.parts) else ()
         return following, [part for part in itertools.chain(*parts) if part]
 
     def _form_of(self, told: bytes, tags: Any) -> _Form:
@@ -235,8 +241,8 @@ class Directories:
         if self._nbytes > self.handle.size:
             raise MetadataError("the directories of this TIFF share bytes", key=self.key, offset=at)
 
-    def _number(self, size: int) -> int:
-        return int.from_bytes(self.handle.read(size), "little" if self.byteorder == "<" else "big")
+    def _number(self, raw: bytes) -> int:
+        return int.from_bytes(raw, "little" if self.byteorder == "<" else "big")
 
 
 def _way_of(told: Mapping[int, Sequence[int]]) -> Way:
