@@ -38,12 +38,18 @@ def test_only_what_nobody_can_change_is_kept_as_it_is() -> None:
     assert np.shares_memory(np.asarray(kept(pieces[:1])), np.asarray(pieces[0]))
     changeable = bytearray(5000)
     for parts in ([changeable], [memoryview(changeable)], [memoryview(changeable).toreadonly()], [changeable, *pieces]):
-        found = kept(parts)
-        before = bytes(found) if isinstance(found, bytes) else found
+        found, expected = kept(parts), b"".join(bytes(part) for part in parts)
         changeable[0] += 1
-        assert isinstance(found, bytes) and found == before
+        assert found == expected
     assert isinstance(kept([b"small", b"pieces"]), bytes)
     assert isinstance(kept([pieces[0]] * 1025), bytes)
+
+
+def test_little_of_what_is_large_is_copied_out_of_it() -> None:
+    (large_one,), whole = large(1)
+    for some in ([large_one[:2000]], [large_one[:1200], large_one[-1200:]], [memoryview(whole)[7:9]]):
+        assert kept(some) == b"".join(some) and isinstance(kept(some), bytes)
+    assert np.shares_memory(np.asarray(kept([large_one[:4000]])), np.asarray(large_one))
 
 
 def test_what_is_kept_outlives_its_givers() -> None:

@@ -34,6 +34,7 @@ __all__ = [
     "Inside",
     "Refused",
     "Snapshot",
+    "Span",
     "Stamp",
     "Store",
     "UnlistedError",

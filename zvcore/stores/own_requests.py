@@ -128,12 +128,10 @@ class OwnRequests:
         addresses = self._addresses(way, method, {*paths})
         if addresses is None:
             return None
-        wanted = [Wanted(addresses[path]) for path in paths]
-        if spans is not None:
-            wanted = [
-                one._replace(start=start, stop=None if length is None else start + length, e_tag=None)
-                for one, (start, length) in zip(wanted, spans, strict=True)
-            ]
+        wanted = [
+            Wanted(addresses[path], start, None if length is None else start + length, None)
+            for path, (start, length) in zip(paths, spans or [(0, None)] * len(paths), strict=True)
+        ]
         found, refused = fetch_parts(wanted, at_once)
         way.went(any(found), refused)
         return [None if one is None else Arrived(*one) for one in found]
@@ -143,12 +141,8 @@ class OwnRequests:
         came.
         """
         way = self.ends if start < 0 else self.objects if stop is None else self.parts
-        addresses = self._addresses(way, "GET", {path})
-        if addresses is None:
-            return None
-        (found,), refused = fetch_parts([Wanted(addresses[path], start, stop, None)], 1)
-        way.went(found is not None, refused)
-        return None if found is None else Arrived(*found)
+        found = self._arrived(way, "GET", [path], 1, [(start, None if stop is None else stop - start)])
+        return None if found is None else found[0]
 
     def version_of(self, arrived: Arrived) -> Version:
         return version_in(arrived.head, _NUMBERS[type(self.store)], arrived.size)

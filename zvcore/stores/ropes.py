@@ -18,6 +18,8 @@ __all__ = ["Rope", "kept"]
 # More pieces, or smaller ones, are not worth it.
 _MOST_PIECES = 1024
 _SMALLEST = 4096
+# So many times as much may be kept in memory for the sake of the pieces.
+_MOST_HELD = 2
 
 
 class Rope:
@@ -52,14 +54,15 @@ class Rope:
 
 def kept(parts: Sequence[Buffer]) -> bytes | memoryview | Rope:
     """The bytes of these parts one after the other, which need not be copied where nobody can change them."""
-    if len(parts) == 1 and (view := _constant(parts[0])) is not None:
-        return view
-    if not 1 < len(parts) <= _MOST_PIECES:
+    pieces = [view for part in parts if (view := _constant(part)) is not None] if len(parts) <= _MOST_PIECES else []
+    total = sum(map(len, pieces))
+    # What pieces are cut out of stays in memory too.
+    held = sum({id(view.obj): memoryview(view.obj).nbytes for view in pieces}.values())
+    if not pieces or len(pieces) < len(parts) or held > _MOST_HELD * total:
         return b"".join(parts)
-    pieces = [view for part in parts if (view := _constant(part)) is not None]
-    if len(pieces) < len(parts) or sum(map(len, pieces)) < _SMALLEST * len(pieces):
-        return b"".join(parts)
-    return Rope(pieces)
+    if len(pieces) == 1:
+        return pieces[0]
+    return Rope(pieces) if total >= _SMALLEST * len(pieces) else b"".join(parts)
 
 
 def _constant(part: Buffer) -> memoryview | None:
