@@ -14,6 +14,7 @@ from zvcore.stores.again import again, changed
 from zvcore.stores.indexes import index_cache
 from zvcore.stores.request_threads import side_by_side
 from zvcore.stores.writing import ANYTHING, Anything
+from zvcore.system.threads import default_thread_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -82,11 +83,11 @@ class Placement(ABC):
         groups: Sequence[Group],
         positions: npt.NDArray[np.int64],
         chunks: Buffers,
-        threads: int,
+        threads: int | None,
     ) -> list[bool]:
         """`replace` for each of these groups, whose rows are those of `positions`: whether nobody was quicker.
 
-        `chunks` are those of the groups, one group after the other.
+        `chunks` are those of the groups, one group after the other; `threads` None: as many as there are by default.
         """
         ends = np.cumsum([len(group.rows) for group in groups]).tolist()
         parts = [chunks.select(range(end - len(group.rows), end)) for end, group in zip(ends, groups, strict=True)]
@@ -99,7 +100,9 @@ class Placement(ABC):
                 return False
             return True
 
-        at_once = min(threads, self.replaced_at_once(groups, parts))
+        at_once = self.replaced_at_once(groups, parts) if len(groups) > 1 else 1
+        if at_once > 1:
+            at_once = min(at_once, threads or default_thread_count())
         if at_once > 1:
             return side_by_side(replace, range(len(groups)), at_once)
         return self.store.each(replace, range(len(groups)))
@@ -152,7 +155,7 @@ class OneChunkPerObject(Placement):
         groups: Sequence[Group],
         positions: npt.NDArray[np.int64],
         chunks: Buffers,
-        threads: int,
+        threads: int | None,
     ) -> list[bool]:
         keys = [group.key for group in groups]
         given = [(key, data, edits[key].condition) for key, data in zip(keys, chunks, strict=True) if data is not None]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import zvcore
 from zvcore.zarr3.shard_format import ShardAssembler, cell_order
@@ -49,6 +52,62 @@ def test_what_is_added_after_a_shard_leaves_its_bytes_alone() -> None:
         b"f",
     ]
     assert lengths[0] == MISSING
+
+
+@given(st.data())
+def test_a_shard_that_is_rewritten_has_the_old_chunks_and_the_new_ones(data: st.DataObject) -> None:
+    location: Any = data.draw(st.sampled_from(["start", "end"]))
+    count = data.draw(st.integers(1, 12))
+    form = ShardIndexForm((count,), location=location)
+    contents = st.none() | st.binary(max_size=3)
+    chunks = data.draw(st.lists(contents, min_size=count, max_size=count))
+    # The old shard's chunks lie in any order, as another writer may have left them.
+    there = [place for place in data.draw(st.permutations(range(count))) if chunks[place] is not None]
+    old = ShardAssembler(form)
+    old.add(np.array(there, np.int64), np.array([len(chunks[place] or b"") for place in there], np.uint64))
+    raw = b"".join(old.finish([chunks[place] for place in there]))
+    index = Index(*form.parse(form.within(memoryview(raw)), len(raw)), None, len(raw))
+
+    changes = data.draw(st.dictionaries(st.integers(0, count - 1), contents))
+    new = [*changes.values()]
+    sizes = np.array([MISSING if chunk is None else len(chunk) for chunk in new], np.uint64)
+    order = cell_order((count,), "C")[:: data.draw(st.sampled_from([1, -1]))].copy()
+    shard = ShardAssembler(form, index)
+    runs, rows = shard.rewrite(order, np.array([*changes], np.int64), sizes)
+    pieces: list[Any] = []
+    for first, stop, size in runs:
+        pieces += [raw[stop : stop + size]] if first < 0 else [new[row] for row in rows[first:stop]]
+    found = b"".join(shard.finish(pieces))
+    # New chunks that follow each other are one run.
+    assert all(before < 0 or after < 0 for (before, *_), (after, *_) in pairwise(runs))
+
+    offsets, lengths = form.parse(form.within(memoryview(found)), len(found))
+    expected = [changes.get(place, chunk) for place, chunk in enumerate(chunks)]
+    assert [
+        None if size == MISSING else found[at : at + size]
+        for at, size in zip(offsets.tolist(), lengths.tolist(), strict=True)
+    ] == expected
+    assert len(found) == form.size + sum(len(chunk or b"") for chunk in expected)
+    assert [place for place in order.tolist() if expected[place] is not None] == sorted(
+        (place for place in range(count) if expected[place] is not None),
+        key=lambda place: (offsets[place], order.tolist().index(place)),
+    )
+
+
+def test_old_chunks_that_stay_together_are_one_run() -> None:
+    form = ShardIndexForm((8,))
+    old = ShardAssembler(form)
+    old.add(np.arange(8), np.full(8, 10, np.uint64))
+    index = Index(old.offsets, old.lengths, None, old.end + form.size)
+    runs, rows = ShardAssembler(form, index).rewrite(np.arange(8), np.array([3]), np.array([7], np.uint64))
+    assert (runs, rows) == ([(-1, 0, 30), (0, 1, 0), (-1, 40, 40)], [0])
+
+
+def test_places_beyond_the_index_are_refused() -> None:
+    for places, order in (([8], np.arange(8)), ([-1], np.arange(8)), ([0], np.arange(1, 9)), ([0], np.arange(7))):
+        shard = ShardAssembler(ShardIndexForm((8,)))
+        with pytest.raises((IndexError, ValueError)):
+            shard.rewrite(order, np.array(places), np.array([7], np.uint64))
 
 
 @pytest.mark.parametrize("cells", [(), (1,), (5,), (2, 3), (4, 1, 3)])

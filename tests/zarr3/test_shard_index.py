@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 
 import zvcore
 from zvcore.errors import CodecNotFoundError, CorruptDataError, MetadataError, UnsupportedError
-from zvcore.zarr3._located import look_up
+from zvcore.zarr3._entries import look_up
 from zvcore.zarr3.shard_index import MISSING, Index, ShardIndexForm
 
 if TYPE_CHECKING:
@@ -215,3 +217,13 @@ def test_places_of_several_shards_are_looked_up_in_their_indexes() -> None:
             look_up([one, None, other], np.array([shard], np.int32), np.array([slot]), offsets[:1], lengths[:1])
     with pytest.raises(ValueError, match="lengths"):
         look_up([one], which, slots, offsets[:3], lengths)
+
+
+def test_a_form_from_another_process_is_the_same() -> None:
+    form = ShardIndexForm((2, 3), checksums=0)
+    code = (
+        "import pickle, sys; from zvcore.zarr3.shard_index import ShardIndexForm;"
+        "form = ShardIndexForm((2, 3), checksums=0); hash(form); sys.stdout.buffer.write(pickle.dumps(form))"
+    )
+    other = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
+    assert {pickle.loads(other): 1}[form] == 1

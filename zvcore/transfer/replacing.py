@@ -10,7 +10,6 @@ import numpy as np
 from zvcore.engine.steady import CHANGED
 from zvcore.placement import UNKNOWN, Group
 from zvcore.stores.again import again, changed
-from zvcore.system.threads import default_thread_count
 from zvcore.transfer.batches import BATCH_BYTES, BATCH_OBJECTS, PACK_BYTES
 from zvcore.transfer.packing import Packing, abandoning
 
@@ -162,8 +161,7 @@ def _replace_batch(
         if native:
             steps.written.known = False
             return []
-        threads = assignment.work.threads or default_thread_count()
-        done = layout.placement.replace_all(edits, batch, positions, encoded, threads)
+        done = layout.placement.replace_all(edits, batch, positions, encoded, assignment.work.threads)
         failed = [group for group, stored in zip(batch, done, strict=True) if not stored]
         steps.written.add(encoded.sizes[np.repeat(done, [len(group.rows) for group in batch])])
     return failed

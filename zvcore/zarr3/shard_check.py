@@ -77,10 +77,11 @@ def examine_shard(layout: ShardLayout, key: str, shard: tuple[int, ...]) -> Shar
         found.size = size
         offsets, lengths = form.read(raw, size, key)
     found.readable = True
-    wrong = form.wrong(offsets, lengths, size)
+    wrong = np.zeros(form.count, np.bool_)
     cells = cell_positions(layout, shard)
     index_at = form.begins(size)
-    for entry in np.flatnonzero(wrong).tolist():
+    for entry in form.wrong(offsets, lengths, size):
+        wrong[entry] = True
         fault = form.fault(entry, offsets, lengths, size, key)
         fault.chunk = tuple(cells[entry].tolist())
         fault.located(offset=index_at + 16 * entry, length=16)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.zarr3._entries import plan
 from zvcore.zarr3.shard_index import MISSING
 
 if TYPE_CHECKING:
@@ -66,6 +67,18 @@ class ShardAssembler:
             self.lengths[places] = sizes
             self.end = int(ends[-1])
         return begin
+
+    def rewrite(
+        self, order: npt.NDArray[np.int64], places: npt.NDArray[np.int64], sizes: Uints
+    ) -> tuple[list[tuple[int, int, int]], list[int]]:
+        """Put all chunks one after the other in `order`, with new ones for these places.
+
+        (runs of what the shard is made of, rows of new chunks): a run is (-1, offset, size) of bytes of the old shard,
+        or (first, stop, 0) of new chunks, whose rows stand there in the second list. Old chunks that lie one after the
+        other and stay so are one run: changing one chunk in thousands moves few large ranges.
+        """
+        runs, rows, self.end = plan(order, self.offsets, self.lengths, places, sizes, self.form.head)
+        return runs, rows
 
     def remove(self, places: Any) -> None:
         """Leave these places of the index empty."""

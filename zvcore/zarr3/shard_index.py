@@ -19,8 +19,11 @@ from zvcore.cached import cached_property
 from zvcore.documents.members import Anything, Items, Member, Place, Table, Text, named
 from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.kernels.crc32c import crc32c
+from zvcore.zarr3._entries import next_wrong, split_entries
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from zvcore.stores import Store
     from zvcore.stores.base import Snapshot
     from zvcore.zarr3.index_codecs import GeneralIndexCodecs
@@ -67,6 +70,18 @@ class ShardIndexForm:
     checksums: int = 1
     location: Literal["start", "end"] = "end"
     codecs: GeneralIndexCodecs | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # Wanted whenever an index is looked up.
+        return hash((self.chunks, self.endian, self.checksums, self.location, self.codecs))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process has other hashes.
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
     @classmethod
     def from_json(
@@ -140,9 +155,8 @@ class ShardIndexForm:
         Every entry is checked to lie within the object and outside the index, if the object's size is given.
         """
         offsets, lengths = self.read(raw, object_size, key)
-        wrong = self.wrong(offsets, lengths, object_size)
-        if wrong.any():
-            raise self.fault(int(np.argmax(wrong)), offsets, lengths, object_size, key)
+        for entry in self.wrong(offsets, lengths, object_size):
+            raise self.fault(entry, offsets, lengths, object_size, key)
         return offsets, lengths
 
     def read(
@@ -156,11 +170,15 @@ class ShardIndexForm:
                 "the shard is too small for its index", key=key, expected=f"{self.size} bytes",
                 found=len(raw) if object_size is None else object_size,
             )  # fmt: skip
-        entries = self._entries(raw, at, key) if self.codecs is None else self._decoded(self.codecs, raw, at, key)
-        # Copies, always: a single entry would stay where it was read to, which is an address of any kind.
-        return np.array(entries[:, 0], np.uint64), np.array(entries[:, 1], np.uint64)
+        if self.codecs is not None:
+            entries = self._decoded(self.codecs, raw, at, key)
+            # Copies, always: a single entry would stay where it was read to, which is an address of any kind.
+            return np.array(entries[:, 0], np.uint64), np.array(entries[:, 1], np.uint64)
+        offsets, lengths = np.empty(self.count, np.uint64), np.empty(self.count, np.uint64)
+        split_entries(self._entries(raw, at, key), offsets, lengths)
+        return offsets, lengths
 
-    def _entries(self, raw: memoryview, at: int, key: str | None) -> npt.NDArray[np.uint64]:
+    def _entries(self, raw: memoryview, at: int, key: str | None) -> memoryview:
         for number in range(self.checksums, 0, -1):
             body = raw[: 16 * self.count + 4 * (number - 1)]
             stored = int.from_bytes(raw[len(body) : len(body) + 4], "little")
@@ -170,7 +188,8 @@ class ShardIndexForm:
                     "the shard index has a wrong checksum", key=key, offset=at, length=self.size, codec="crc32c",
                     expected=f"{stored:08x}", found=f"{found:08x}",
                 )  # fmt: skip
-        return np.frombuffer(raw, "<u8" if self.endian == "little" else ">u8", 2 * self.count).reshape(-1, 2)
+        body = raw[: 16 * self.count]
+        return body if self.endian == "little" else np.frombuffer(body, ">u8").astype("<u8").data.cast("B")
 
     def _decoded(self, codecs: GeneralIndexCodecs, raw: memoryview, at: int, key: str | None) -> npt.NDArray[np.uint64]:
         try:
@@ -180,16 +199,14 @@ class ShardIndexForm:
 
     def wrong(
         self, offsets: npt.NDArray[np.uint64], lengths: npt.NDArray[np.uint64], object_size: int | None
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Iterator[int]:
         """Which entries cannot be."""
-        missing = lengths == MISSING
-        wrong: npt.NDArray[np.bool_] = missing != (offsets == MISSING)
+        start, stop = 0, MISSING - 1
         if object_size is not None:
-            start = np.uint64(self.head)
-            stop = np.uint64(object_size if self.head else object_size - self.size)
-            inside = (offsets >= start) & (offsets <= stop) & (lengths <= stop - np.minimum(offsets, stop))
-            wrong |= ~missing & ~inside
-        return wrong
+            start, stop = self.head, object_size if self.head else object_size - self.size
+        entry = -1
+        while (entry := next_wrong(offsets, lengths, start, stop, entry + 1)) >= 0:
+            yield entry
 
     def fault(
         self,

@@ -56,13 +56,21 @@ class ShardLevel:
 
     def slots(self, positions: Positions) -> Positions:
         """The place in its shard's index of the cell that holds each inner chunk."""
-        if any(extent != 1 for extent in self.extent):
-            positions = positions // np.array(self.extent, np.int64)
-        return positions % np.array(self.cells, np.int64) @ self.strides
+        if self._within is not None:
+            positions = positions // self._within
+        return positions % self._cells @ self.strides
+
+    @cached_property
+    def _cells(self) -> npt.NDArray[np.int64]:
+        return np.array(self.cells, np.int64)
+
+    @cached_property
+    def _within(self) -> npt.NDArray[np.int64] | None:
+        return np.array(self.extent, np.int64) if any(extent != 1 for extent in self.extent) else None
 
     def cells_of(self, slots: Positions) -> Positions:
         """Which cells of a shard these places of its index are, one row each: the inverse of `slots`."""
-        return np.asarray(slots, np.int64)[:, None] // self.strides % np.array(self.cells, np.int64)
+        return np.asarray(slots, np.int64)[:, None] // self.strides % self._cells
 
     def in_order(self, order: Order) -> npt.NDArray[np.int64]:
         """The places in the index of all cells along one of the orders."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +52,8 @@ class ZarrShards(Packed, Streamed):
 
     def groups(self, positions: Positions) -> list[Group]:
         keys, which = self.layout.group(positions)
+        if len(keys) == 1:
+            return [Group(keys[0], np.arange(len(positions)))]
         order = np.argsort(which, kind="stable")
         bounds = np.flatnonzero(np.diff(which[order])) + 1
         return [Group(key, rows) for key, rows in zip(keys, np.split(order, bounds), strict=True)]
@@ -186,7 +187,7 @@ class ShardWriter:
 
     def _is_whole(self, positions: Positions) -> bool:
         """Whether these chunks of one shard are all that it has."""
-        return len(positions) == int(self.layout.chunks_of(positions[:1] // self.layout.per_shard)[0])
+        return len(positions) == self.layout.chunks_of_one(positions[0])
 
     def _update(self, edit: Edit, positions: Positions, chunks: Buffers, found: Any) -> None:
         slots = self.level.slots(positions)
@@ -198,53 +199,33 @@ class ShardWriter:
             edit.made_from(None if index is None else index.stamp)
         if index is not None and self.mode != "rewrite" and self._changed_in_place(index, slots, chunks):
             return
-        lengths = np.full(self.form.count, _NONE) if index is None else index.lengths.copy()
-        lengths[slots] = chunks.sizes
-        order = self.layout.write_order
-        present = order[lengths[order] != _NONE]
-        if not len(present) and edit.can_delete:
+        assembler = ShardAssembler(self.form, index)
+        runs, rows = assembler.rewrite(self.layout.write_order, slots, chunks.sizes)
+        if not runs and edit.can_delete:
             edit.delete()
-            return
-        row_of = np.full(self.form.count, -1, np.int64)
-        row_of[slots] = np.arange(len(slots))
-        assembler = ShardAssembler(self.form)
-        assembler.add(present, lengths[present])
-        edit.put_data(assembler.finish(self._pieces(index, row_of[present], present, chunks)))
+        else:
+            edit.put_data(assembler.finish(self._pieces(index, runs, rows, chunks)))
 
     def _pieces(
-        self, index: Index | None, rows: Positions, present: npt.NDArray[np.int64], chunks: Buffers
+        self, index: Index | None, runs: list[tuple[int, int, int]], rows: list[int], chunks: Buffers
     ) -> list[Any]:
-        """The chunks of a new shard one after the other, in as few pieces as can be.
-
-        `rows` says which of `chunks` stands at each of the cells `present`, -1 where the old one is kept. Old chunks
-        that lie one after the other and stay so are one piece: changing one chunk in thousands moves few large ranges.
-        """
-        new = rows >= 0
-        starts = np.ones(len(rows), bool)
-        starts[1:] = new[1:] != new[:-1]
-        if index is not None:
-            begin = index.offsets[present]
-            follows = begin[1:] == begin[:-1] + index.lengths[present][:-1]
-            starts[1:] |= ~new[1:] & ~follows
-        bounds = [*np.flatnonzero(starts).tolist(), len(rows)]
+        """What `ShardAssembler.rewrite` has planned, one after the other, in as few pieces as can be."""
         pieces: list[Any] = []
-        ranges: list[tuple[int, int]] = []
         places: list[int] = []
-        for first, stop in itertools.pairwise(bounds):
-            if new[first]:
+        ranges = [(offset, size) for first, offset, size in runs if first < 0]
+        for first, stop, _ in runs:
+            if first < 0:
+                places.append(len(pieces))
+                pieces.append(None)
+            elif stop == first + 1:
+                pieces.append(chunks[rows[first]])
+            else:
                 chosen = chunks.select(rows[first:stop])
                 # Large chunks are written from where they are, small ones are cheaper to join first.
                 if chosen.nbytes >= _JOIN_BYTES * (stop - first):
                     pieces.extend(list(chosen))
                 else:
                     pieces.append(chosen.joined()[0])
-            else:
-                assert index is not None
-                last = present[stop - 1]
-                start = int(index.offsets[present[first]])
-                ranges.append((start, int(index.offsets[last]) + int(index.lengths[last]) - start))
-                places.append(len(pieces))
-                pieces.append(None)
         if ranges and index is not None:
             old = self.store.get_ranges(self.key, ranges, stamp=index.stamp)
             if old is None:

@@ -15,7 +15,7 @@ from zvcore.engine.single import OpenShards
 from zvcore.errors import UnsupportedError
 from zvcore.layout import Layout, StoredObject
 from zvcore.stores.indexes import Indexes
-from zvcore.zarr3._located import look_up
+from zvcore.zarr3._entries import look_up
 from zvcore.zarr3.layout import ChunkLayout, form_of
 from zvcore.zarr3.nested import locate_nested
 from zvcore.zarr3.shard_index import Index, index_of
@@ -251,6 +251,15 @@ class ShardLayout(Layout):
         bounds = -(-np.array(self.shape, np.int64) // np.array(self.form.shape, np.int64))
         counts: npt.NDArray[np.int64] = np.minimum(self.per_shard, bounds - shards * self.per_shard).prod(axis=1)
         return counts
+
+    def chunks_of_one(self, position: npt.NDArray[np.int64]) -> int:
+        """`chunks_of` the shard that has this chunk."""
+        count = 1
+        for at, within, extent, chunk in zip(
+            position.tolist(), self._per_shard, self.shape, self.form.shape, strict=True
+        ):
+            count *= min(within, -(-extent // chunk) - at // within * within)
+        return count
 
     @cached_property
     def write_order(self) -> npt.NDArray[np.int64]:
