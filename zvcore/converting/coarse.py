@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore import transfer
 from zvcore.boxes import count_of
 from zvcore.converting.parts import parts_of
 from zvcore.errors import UnsupportedError
@@ -69,7 +70,7 @@ def downsampled(values: npt.NDArray[Any], factors: Factors, method: str, threads
     small = dtype.kind == "f" and dtype.itemsize not in (4, 8)
     if small:
         source = source.astype(np.float32 if dtype.itemsize < 4 else np.float64)
-    out = np.empty((block[0], *(-(-n // f) for n, f in zip(block[1:], steps, strict=True))), source.dtype)
+    out = transfer.empty((block[0], *(-(-n // f) for n, f in zip(block[1:], steps, strict=True))), source.dtype)
     kernel = downsample_mean if method == "mean" else downsample_mode
     _in_slices(kernel, source, out, steps, threads)
     result = out.astype(dtype) if small else out
@@ -143,7 +144,7 @@ class CoarseView:
 
     def read(self, box: Box, threads: int | None = None) -> tuple[npt.NDArray[Any], int]:
         shape = [stop - first for first, stop in box]
-        values = np.empty(shape, self.value_dtype, order="F" if self.finer.order == "F" else "C")
+        values = transfer.empty(tuple(shape), self.value_dtype, "F" if self.finer.order == "F" else "C")
         total = 0
         itemsize = math.prod(self.factors) * self.value_dtype.itemsize
         # Boundaries of chunks are where it costs least to cut.

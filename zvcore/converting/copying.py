@@ -207,6 +207,11 @@ class Copying:
 
     def store(self, box: Box, threads: int | None, outcome: Outcome) -> npt.NDArray[Any]:
         """Write a box of whole objects, and return its values."""
+        own = Outcome()
+        values = self.way.write_through(box, threads, own)
+        if values is not None:
+            outcome.include(own)
+            return values
         positions, encoded = self._encoded(box, threads, outcome, needed=True)
         put(self.target, positions, encoded.chunks, outcome)
         assert encoded.values is not None

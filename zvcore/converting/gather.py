@@ -16,6 +16,8 @@ from zvcore.engine.work import Work
 from zvcore.layout import ABSENT
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from zvcore.array import Array
     from zvcore.boxes import Box
     from zvcore.converting.coarse import CoarseView
@@ -49,11 +51,15 @@ class Gather(Way):
         return Encoded(chunks, nbytes, made=int((chunks.sizes != ABSENT).sum()), values=values)
 
     def write(self, box: Box, threads: int | None, outcome: Outcome) -> bool:
-        values, outcome.bytes_in = self._values(box, threads)
-        store_values(self.target, box, values, threads, outcome)
+        self.write_through(box, threads, outcome)
         return True
 
-    def _values(self, box: Box, threads: int | None) -> tuple[Any, int]:
+    def write_through(self, box: Box, threads: int | None, outcome: Outcome) -> npt.NDArray[Any]:
+        values, outcome.bytes_in = self._values(box, threads)
+        store_values(self.target, box, values, threads, outcome)
+        return values
+
+    def _values(self, box: Box, threads: int | None) -> tuple[npt.NDArray[Any], int]:
         values, nbytes = self.view.read(box, threads)
         if values.dtype != self.target.dtype:
             # Records, each of whose fields may have an order of bytes of its own.

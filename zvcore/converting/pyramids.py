@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from zvcore import transfer
 from zvcore.boxes import box_of, count_of
 from zvcore.converting.coarse import CoarseView, Factors, downsampled
 from zvcore.converting.copying import Copying, plan_copy
@@ -103,7 +104,7 @@ class Pyramiding:
         if level == 0:
             return self.base.store(box, threads, outcome)
         shape = [stop - first for first, stop in box]
-        values: npt.NDArray[Any] = np.empty(shape, target.dtype, order="F" if target.order == "F" else "C")
+        values = transfer.empty(tuple(shape), target.dtype, "F" if target.order == "F" else "C")
         factors = self.factors[level - 1]
         for below in self._below(level, place):
             finer = self._make(level - 1, below, threads, outcome)

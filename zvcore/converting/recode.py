@@ -105,6 +105,10 @@ class Recode(Way):
         count(self.array, box, written, outcome)
         return True
 
+    def write_through(self, box: Box, threads: int | None, outcome: Outcome) -> npt.NDArray[Any] | None:
+        assert self.rest is not None
+        return self.rest.write_through(box, threads, outcome)
+
     def shares(self, grain: Sequence[int], local: bool) -> bool:
         return local and self.source.store.local_root is not None and not any(map(int.__mod__, grain, self.cell))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from zvcore import transfer
 from zvcore.boxes import box_of, count_of
 from zvcore.codecs.small_numbers import kind_of
 from zvcore.converting.parts import nbytes_of
@@ -84,7 +85,7 @@ def compare(ours: npt.NDArray[Any], target: Array, box: Box, threads: int | None
             theirs = np.asarray(target.read((*region, ...), threads=threads))
             same = bool(np.array_equal(ours, theirs))
             return [] if same else [Problem(name, f"values of {region} differ", box)]
-        theirs = np.empty(ours.shape, target.dtype, order="F" if target.order == "F" else "C")
+        theirs = transfer.empty(ours.shape, target.dtype, "F" if target.order == "F" else "C")
         target.read(region, out=theirs, threads=threads)
     except ZvcoreError as error:
         return [Problem.of(error, name, box)]

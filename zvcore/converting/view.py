@@ -150,7 +150,7 @@ class View:
         tally = Tally()
         key = self._key(box)
         shape = [stop - first for first, stop in box]
-        values = np.empty(shape, self.array.dtype, order="F" if self.order == "F" else "C")
+        values = transfer.empty(tuple(shape), self.array.dtype, "F" if self.order == "F" else "C")
         kept = [axis for axis in self.axes if axis is not None]
         target = values[tuple(0 if axis is None else slice(None) for axis in self.axes)]
         target = np.asarray(target).transpose(np.argsort(kept).tolist()) if kept else target

@@ -95,6 +95,10 @@ class Way(ABC):
         """Write the objects of a box that holds them whole, without keeping their chunks; False if it cannot."""
         return False
 
+    def write_through(self, box: Box, threads: int | None, outcome: Outcome) -> npt.NDArray[Any] | None:
+        """Write the objects of a box that holds them whole, and return its values; None if it cannot."""
+        return None
+
     def shares(self, grain: Sequence[int], local: bool) -> bool:
         """Whether threads can share the chunks of units of this grain, of which nothing is gathered.
 
