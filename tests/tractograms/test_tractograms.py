@@ -121,8 +121,8 @@ def test_older_files_without_the_last_offset_are_read(tmp_path: Path) -> None:
 
 
 def test_long_files_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("trx_reading", "streamlines"):
-        monkeypatch.setattr(f"zvcore.tractograms.{module}._BATCH", 2)
+    for name in ("trx_reading._BATCH", "trk_reading._LINES"):
+        monkeypatch.setattr(f"zvcore.tractograms.{name}", 2)
     path = make(tmp_path / "a.trx", arrays("float32"))
     batches = list(zvcore.open(path).batches())
     assert [one.ids.tolist() for one in batches] == [[0, 1], [2, 3], [4]]

@@ -1,1 +1,1 @@
-"""Streamlines of tractography in files: TRX, and TrackVis's .trk and MRtrix's .tck through nibabel."""
+"""Streamlines of tractography in files: TRX, and TrackVis's .trk and MRtrix's .tck, which nibabel writes."""

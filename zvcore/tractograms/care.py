@@ -27,9 +27,10 @@ class TractogramCare(ReadingCare):
             count += len(batch.ids)
             odd += count_nowhere(batch.positions)
         report.count("lines", count)
-        what = opened.disagreement(count)
-        if what is not None:
+        for what in opened.doubts(count):
             report.tell(Problem(str(opened.store.file), what))
+        for what in opened.notes:
+            report.tell(Problem(str(opened.store.file), what, fatal=False))
         if odd:
             report.tell(Problem(str(opened.store.file), nowhere(odd)))
         # Reading these checks them.

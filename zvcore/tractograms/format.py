@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from zvcore.errors import ConflictError, MetadataError, NotFoundError, UnsupportedError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from zvcore.format import Care
     from zvcore.report import Report
     from zvcore.stores import Store
+    from zvcore.tractograms.streamlines import Streamlines
 
 __all__ = ["Tck", "Trk", "Trx"]
 
@@ -53,11 +55,9 @@ class TractogramFormat(Format):
             raise wrong
         return self.read(store)
 
-    def read(self, store: Store) -> Any:
-        """What the file holds, a `Streamlines`."""
-        from zvcore.tractograms.nibabel_files import NibabelStreamlines
-
-        return NibabelStreamlines(self.name, store)
+    @abstractmethod
+    def read(self, store: Store) -> Streamlines:
+        """What the file holds."""
 
     def read_lines(self, node: Any) -> Lines | None:
         from zvcore.tractograms.streamlines import Streamlines
@@ -73,12 +73,12 @@ class TractogramFormat(Format):
             raise ConflictError("there is a file already; overwrite=True replaces it", key=store.root)
 
     def lines_lost(self, lines: Lines) -> Report:
-        from zvcore.tractograms.nibabel_files import lines_lost
+        from zvcore.tractograms.nibabel_writing import lines_lost
 
         return lines_lost(self.name, lines)
 
     def write_lines(self, store: Store, lines: Lines, options: Mapping[str, Any], overwrite: bool) -> Report:
-        from zvcore.tractograms.nibabel_files import write_lines
+        from zvcore.tractograms.nibabel_writing import write_lines
 
         self.refuse_lines(store, options, overwrite)
         return write_lines(self.name, store, lines)
@@ -95,12 +95,22 @@ class Trk(TractogramFormat):
     suffixes = (".trk",)
     signature = b"TRACK\0"
 
+    def read(self, store: Store) -> Streamlines:
+        from zvcore.tractograms.trk_reading import TrkStreamlines
+
+        return TrkStreamlines(store)
+
 
 class Tck(TractogramFormat):
     name = "tck"
     title = "MRtrix's streamlines"
     suffixes = (".tck",)
     signature = b"mrtrix tracks"
+
+    def read(self, store: Store) -> Streamlines:
+        from zvcore.tractograms.tck_reading import TckStreamlines
+
+        return TckStreamlines(store)
 
 
 class Trx(TractogramFormat):
@@ -109,7 +119,7 @@ class Trx(TractogramFormat):
     suffixes = (".trx",)
     signature = b"PK\3\4"
 
-    def read(self, store: Store) -> Any:
+    def read(self, store: Store) -> Streamlines:
         from zvcore.tractograms.trx_reading import TrxStreamlines
 
         return TrxStreamlines(store)

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zvcore.cached import cached_property
-from zvcore.exchange.lines import LineBatch, Lines
+from zvcore.exchange.lines import Lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
+    from zvcore.exchange.lines import LineBatch
     from zvcore.stores import Store
 
-__all__ = ["MILLIMETER", "Streamlines", "as_table", "gathered"]
+__all__ = ["MILLIMETER", "Streamlines", "as_table"]
 
 # In nanometers.
 MILLIMETER = 1e6
-# Lines, and about how many vertices, that are read at once.
-_BATCH, _MOST = 2048, 1 << 20
+# Rows of a table that are taken together for one long one.
+_FOLDED = 512
 
 
 class Streamlines(ABC):
@@ -30,12 +31,14 @@ class Streamlines(ABC):
 
     attributes  {name: (type, how many numbers)} of each vertex
     stated      how many lines the header says that there are, if it does
+    notes       what the header leaves open, in words
     """
 
     kind = "streamlines"
     path = ""
     attributes: Mapping[str, tuple[np.dtype[Any], int]]
     stated: int | None
+    notes: Sequence[str] = ()
 
     def __init__(self, format: str, store: Store) -> None:
         self.format = format
@@ -78,50 +81,35 @@ class Streamlines(ABC):
         for batch in self.batches():
             count, vertices = count + len(batch.ids), vertices + len(batch.positions)
             empty += int((np.diff(batch.offsets) == 0).sum())
-            if len(batch.positions):
-                with np.errstate(invalid="ignore"):
-                    low = np.minimum(low, np.nanmin(batch.positions, 0, initial=np.inf))
-                    high = np.maximum(high, np.nanmax(batch.positions, 0, initial=-np.inf))
+            # Both pass over NaN.
+            low = np.fmin(low, _along_columns(np.fmin, batch.positions))
+            high = np.fmax(high, _along_columns(np.fmax, batch.positions))
         return count, empty, vertices, (low, high) if vertices and np.isfinite([low, high]).all() else None
 
     def lines(self) -> Lines:
         count, empty, vertices, bounds = self.extent
-        disagreement = self.disagreement(count)
         return Lines(
             count, self.batches, dict(self.attributes), vertices, bounds, self.of_objects, nanometers=MILLIMETER,
-            groups=self.groups, attrs=self.attrs, losses=[] if disagreement is None else [disagreement],
+            groups=self.groups, attrs=self.attrs, losses=self.doubts(count), notes=[*self.notes],
             empty=empty,
         )  # fmt: skip
 
-    def disagreement(self, count: int) -> str | None:
-        """What the header says of the number of lines, in words, if there are others: of a file that was cut off."""
+    def doubts(self, count: int) -> list[str]:
+        """What of the file is not so as its header says, or is not among its lines, in words: of all that were read."""
         if self.stated is None or count == self.stated:
-            return None
-        return f"the header says that there are {self.stated} lines, and there are {count}"
+            return []
+        return [f"the header says that there are {self.stated} lines, and there are {count}"]
 
 
-def gathered(lines: Iterable[tuple[npt.NDArray[Any], Mapping[str, Any]]], names: Iterable[str]) -> Iterator[LineBatch]:
-    """Batches of lines that are given one by one, each with its values of attributes."""
-    names = list(names)
-    parts: list[npt.NDArray[Any]] = []
-    values: dict[str, list[Any]] = {name: [] for name in names}
-    first = size = 0
-    for positions, of_points in lines:
-        parts.append(positions)
-        size += len(positions)
-        for name in names:
-            values[name].append(of_points[name])
-        if len(parts) == _BATCH or size >= _MOST:
-            yield _batch(first, parts, values)
-            first, parts, values, size = first + len(parts), [], {name: [] for name in names}, 0
-    if parts:
-        yield _batch(first, parts, values)
-
-
-def _batch(first: int, parts: list[Any], values: Mapping[str, list[Any]]) -> LineBatch:
-    offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-    ids = np.arange(first, first + len(parts), dtype=np.int64)
-    return LineBatch(ids, np.concatenate(parts), offsets, {name: np.concatenate(one) for name, one in values.items()})
+def _along_columns(ufunc: np.ufunc, table: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """What is left of all rows of a table; NaN of none."""
+    whole = len(table) // _FOLDED * _FOLDED
+    # numpy goes through a few long rows many times as fast as through many of three numbers.
+    folded = table[:whole].reshape(-1, _FOLDED * table.shape[1])
+    rest = table[whole:]
+    if whole:
+        rest = np.concatenate([ufunc.reduce(folded, 0).reshape(_FOLDED, -1), rest])
+    return ufunc.reduce(rest, 0) if len(rest) else np.full(table.shape[1], np.nan)
 
 
 def as_table(values: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:

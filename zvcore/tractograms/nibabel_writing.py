@@ -1,4 +1,4 @@
-"""Files that nibabel reads and writes: .trk and .tck, line by line."""
+"""Files that nibabel writes, line by line: .trk and .tck."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zvcore.borrowed.file import library, reading, stream
-from zvcore.cached import cached_property
+from zvcore.borrowed.file import library, reading
 from zvcore.errors import UnsupportedError
 from zvcore.exchange.line_positions import StoredPositions, narrowed
-from zvcore.exchange.tractogram_header import ATTRIBUTE, header_to_keep, kept_header
+from zvcore.exchange.tractogram_header import ATTRIBUTE, kept_header
 from zvcore.report import Report
 from zvcore.stores.whole_files import file_for
 from zvcore.tractograms.headers import for_other_kind
-from zvcore.tractograms.streamlines import MILLIMETER, Streamlines, as_table, gathered
+from zvcore.tractograms.streamlines import MILLIMETER, as_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     import numpy.typing as npt
 
-    from zvcore.exchange.lines import LineBatch, Lines
+    from zvcore.exchange.lines import Lines
     from zvcore.stores import Store
 
-__all__ = ["NibabelStreamlines", "lines_lost", "write_lines"]
+__all__ = ["lines_lost", "write_lines"]
 
 _TITLE = "tractogram"
 # What .trk has room for: numbers of each vertex and of each line, and letters of their names.
@@ -38,70 +37,6 @@ def _nibabel() -> Any:
 def _kind(format: str) -> Any:
     nibabel = _nibabel()
     return {"trk": nibabel.TrkFile, "tck": nibabel.TckFile}[format]
-
-
-class NibabelStreamlines(Streamlines):
-    def __init__(self, format: str, store: Store) -> None:
-        super().__init__(format, store)
-        with reading(store.root, _TITLE):
-            header = self._load().header
-            self._header = header_to_keep(f".{format}", header)
-            said = header.get("nb_streamlines" if format == "trk" else "count")
-            # 0 stands for "not counted" in one, and the other may leave it out.
-            self.stated = int(said) or None if said is not None else None
-            self._to_world = self._affine() if format == "trk" else None
-            first = next(iter(self._items()), None)
-            points = {} if first is None else first.data_for_points
-            self.attributes = {str(name): (one.dtype, one.shape[1]) for name, one in points.items() if one.shape[1]}
-
-    def header(self) -> dict[str, Any]:
-        return dict(self._header)
-
-    def _load(self) -> Any:
-        return _kind(self.format).load(stream(self.store), lazy_load=True)
-
-    def _affine(self) -> npt.NDArray[np.float64] | None:
-        """From the coordinates that nibabel gives with what belongs to lines; None where these are the world's already.
-
-        Line by line, nibabel 5 gives those of the file.
-        """
-        tractogram = self._load().tractogram
-        affine: npt.NDArray[np.float64] = _nibabel().trk.get_affine_trackvis_to_rasmm(self._load().header)
-        for item, world in zip(tractogram, tractogram.streamlines, strict=False):
-            return affine if np.allclose(_moved(item.streamline, affine), world, equal_nan=True) else None
-        return affine
-
-    def _items(self) -> Iterator[Any]:
-        """Lines in the world's coordinates with what belongs to them."""
-        with reading(self.store.root, _TITLE):
-            for item in self._load().tractogram:
-                if self._to_world is not None:
-                    item.streamline = _moved(item.streamline, self._to_world).astype(np.float32)
-                yield item
-
-    def batches(self) -> Iterator[LineBatch]:
-        lines = ((item.streamline, self._of_points(item)) for item in self._items())
-        return gathered(lines, self.attributes)
-
-    def _of_points(self, item: Any) -> dict[str, Any]:
-        count = len(item.streamline)
-        return {
-            name: item.data_for_points[name].reshape((count,) if number == 1 else (count, number))
-            for name, (_, number) in self.attributes.items()
-        }
-
-    @cached_property
-    def of_objects(self) -> Mapping[str, npt.NDArray[Any]]:
-        found: dict[str, list[Any]] = {}
-        for item in self._items():
-            for name, value in item.data_for_streamline.items():
-                found.setdefault(str(name), []).append(np.asarray(value))
-        tables = {name: np.stack(values) for name, values in found.items()}
-        return {name: one[:, 0] if one.ndim == 2 and one.shape[1] == 1 else one for name, one in tables.items()}
-
-
-def _moved(positions: npt.NDArray[Any], affine: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return positions @ affine[:3, :3].T.astype(np.float64) + affine[:3, 3]
 
 
 def _header_for(format: str, lines: Lines, key: str, report: Report) -> dict[str, Any]:
