@@ -77,12 +77,13 @@ class StoredPositions:
             else:
                 exact = three if self._factor == 1 else three.astype(np.float64) * self._factor
             stored = exact.astype(self.dtype)
-            lost = np.isfinite(three).all(1) & ~np.isfinite(stored).all(1)
-            if lost.any():
-                row = int(np.argmax(lost))
-                raise UnfitValueError(
-                    f"positions that {self.dtype} cannot hold", key=self._key, found=three[row].tolist()
-                )
+            if not np.isfinite(stored).all():
+                lost = np.isfinite(three).all(1) & ~np.isfinite(stored).all(1)
+                if lost.any():
+                    row = int(np.argmax(lost))
+                    raise UnfitValueError(
+                        f"positions that {self.dtype} cannot hold", key=self._key, found=three[row].tolist()
+                    )
             if positions.dtype.itemsize > self.dtype.itemsize and len(stored):
                 self._changed = max(self._changed, float(np.nanmax(np.abs(stored - exact), initial=0)))
         return stored
