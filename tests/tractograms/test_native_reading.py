@@ -295,6 +295,33 @@ def test_names_that_claim_other_numbers_than_there_are(tmp_path: Path) -> None:
     assert error.offset == 38 and error.found[0] == b"fa\0-7"
 
 
+def test_names_that_belong_to_no_numbers_are_not_read(tmp_path: Path) -> None:
+    path = trk(tmp_path / "a.trk", some_lines(3, 2))
+    raw = path.read_bytes()
+    path.write_bytes(raw[:38] + b"fa\x00many".ljust(20, b"\0") + raw[58:])
+    assert not zvcore.open(path).attributes and zvcore.verify(path).ok
+    with pytest.raises(CorruptDataError, match="many"):
+        zvcore.open(changed(path, 36, 1, "<i2"))
+
+
+@pytest.mark.parametrize("kind", ["trk", "tck"])
+def test_long_files_are_gone_through_in_little_memory(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"a.{kind}"
+    if kind == "trk":
+        raw = changed(trk(path, some_lines(3)), 988, 8000, "<i4").read_bytes()[:1000]
+        line = np.array([600, *[0] * 1800], "<i4").tobytes()
+    else:
+        raw = tck(path, [], end=b"").read_bytes()
+        line = np.ones(1800, "<f4").tobytes() + NO_NUMBER
+    path.write_bytes(raw + line * 8000 + (MARK if kind == "tck" else b""))
+    tracemalloc.start()
+    try:
+        assert sum(len(batch.ids) for batch in zvcore.open(path).batches()) == 8000
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20 < path.stat().st_size
+    finally:
+        tracemalloc.stop()
+
+
 def test_sizes_of_voxels_that_lead_nowhere(tmp_path: Path) -> None:
     path = changed(trk(tmp_path / "a.trk", some_lines(3)), 12, [0, 0, 0], "<f4")
     with pytest.raises(ZvcoreError):
