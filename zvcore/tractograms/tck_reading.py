@@ -78,12 +78,10 @@ class TckStreamlines(Streamlines):
             )  # fmt: skip
         begin = _number(places[0]) if places else None
         # Some end their header without the end of a line.
-        if begin is None or not end - 1 <= begin <= self._size():
-            self._refuse("file", f"a place behind the header, {end} to {self._size()}", said["file"])
+        size = self.store.size(str(self.store.file)) or 0
+        if begin is None or not end - 1 <= begin <= size:
+            self._refuse("file", f"a place behind the header, {end} to {size}", said["file"])
         return begin
-
-    def _size(self) -> int:
-        return self.store.size(str(self.store.file)) or 0
 
     def _count_of(self, said: Mapping[str, str]) -> int | None:
         if "count" not in said:
