@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 THREADS = 2
-SIDE = pick(256, 64)
+SIDE = pick(512, 64)
+SHAPE = (SIDE // 2, SIDE, SIDE)
 CHUNK = SIDE // 8
 SHARD = SIDE // 2
 EFFORT = 1
@@ -51,16 +52,16 @@ def folder() -> Path:
 def values(kind: str) -> npt.NDArray[Any]:
     """They repeat after 128, which no codec of these chunks can see."""
     data, dtype, _ = KINDS[kind]
-    tile = min(SIDE, 128)
+    tile = min(SIDE // 2, 128)
     one = volume(data, (tile,) * 3).astype(dtype) * np.array(16 if dtype == "u2" else 1, dtype)
-    return np.ascontiguousarray(np.tile(one, [SIDE // tile] * 3))
+    return np.ascontiguousarray(np.tile(one, [extent // tile for extent in SHAPE]))
 
 
 @cache
 def source(kind: str) -> Path:
     path = folder() / f"{kind}.zarr"
     array = zarr.create_array(
-        path, shape=(SIDE,) * 3, chunks=(CHUNK,) * 3, shards=(SHARD,) * 3, dtype=KINDS[kind][1],
+        path, shape=SHAPE, chunks=(CHUNK,) * 3, shards=(SHARD,) * 3, dtype=KINDS[kind][1],
         compressors=zarr.codecs.ZstdCodec(level=EFFORT),
     )  # fmt: skip
     array[...] = values(kind)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zvcore.boxes import Box
     from zvcore.converting.view import View
 
-__all__ = ["CoarseView", "Factors", "check_downsampling", "downsampled"]
+__all__ = ["CoarseView", "Factors", "check_downsampling", "coarser_values", "downsampled"]
 
 Factors = tuple[int, ...]
 
@@ -95,6 +95,17 @@ def _in_slices(
             future.result()
 
 
+def coarser_values(
+    view: View, box: Box, factors: Factors, method: str, threads: int | None
+) -> tuple[npt.NDArray[Any], int]:
+    """(what becomes of a box of a view, how many stored bytes that was)."""
+    found = view.read_coarser(box, factors, method == "mode", threads)
+    if found is None:
+        values, nbytes = view.read(box, threads)
+        found = downsampled(values, factors, method, threads or 1), nbytes
+    return found
+
+
 @dataclass(frozen=True)
 class CoarseView:
     """A coarser level of a view, made when it is read. What it is read for sees a `View`.
@@ -143,6 +154,9 @@ class CoarseView:
         return self.finer.is_empty(self._fine(box))
 
     def read(self, box: Box, threads: int | None = None) -> tuple[npt.NDArray[Any], int]:
+        made = self.finer.read_coarser(self._fine(box), self.factors, self.method == "mode", threads)
+        if made is not None:
+            return made
         shape = [stop - first for first, stop in box]
         values = transfer.empty(tuple(shape), self.value_dtype, "F" if self.finer.order == "F" else "C")
         total = 0

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.cached import cached_property
+from zvcore.converting.coarse import coarser_values, downsampled
 from zvcore.converting.cutting import Boxes, ScatteredShards
 from zvcore.converting.gather import Gather
 from zvcore.converting.outcome import put, slices
@@ -19,6 +20,7 @@ from zvcore.converting.parts import PART_BYTES, nbytes_of, parts_of
 from zvcore.converting.present import skips
 from zvcore.converting.recode import Recode
 from zvcore.converting.verbatim import Verbatim
+from zvcore.converting.view import View
 from zvcore.converting.way import Encoded, Part, Positions, Way, chosen
 from zvcore.engine import Buffers
 from zvcore.engine.selection import Selection
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
 
     from zvcore.array import Array
     from zvcore.boxes import Box
-    from zvcore.converting.coarse import CoarseView
-    from zvcore.converting.view import View
+    from zvcore.converting.coarse import CoarseView, Factors
 
 __all__ = ["WAYS", "Copying", "plan_copy"]
 
@@ -205,7 +206,17 @@ class Copying:
         box = self.cut.box(unit)
         return box if self.spread or len([*self._parts([box])]) == 1 else None
 
-    def store(self, box: Box, threads: int | None, outcome: Outcome) -> npt.NDArray[Any]:
+    def store_coarser(
+        self, box: Box, factors: Factors, method: str, threads: int | None, outcome: Outcome
+    ) -> npt.NDArray[Any]:
+        """Write a box of whole objects, and return what becomes of its values by these factors."""
+        own = Outcome()
+        if isinstance(self.view, View) and self.way.passes and self.way.write(box, threads, own):
+            outcome.include(own)
+            return coarser_values(self.view, box, factors, method, threads)[0]
+        return downsampled(self._store(box, threads, outcome), factors, method, threads or 1)
+
+    def _store(self, box: Box, threads: int | None, outcome: Outcome) -> npt.NDArray[Any]:
         """Write a box of whole objects, and return its values."""
         own = Outcome()
         values = self.way.write_through(box, threads, own)

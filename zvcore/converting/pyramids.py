@@ -97,19 +97,23 @@ class Pyramiding:
         self._make(len(self.levels) - 1, place, threads, outcome)
         return outcome
 
+    def _smaller(self, level: int, place: tuple[int, ...], threads: int | None, outcome: Outcome) -> npt.NDArray[Any]:
+        """Make and store one cell of a level, and return what it is in the next one."""
+        if level == 0:
+            box = box_of(place, self.cell, self.levels[0].shape)
+            return self.base.store_coarser(box, self.factors[0], self.method, threads, outcome)
+        finer = self._make(level, place, threads, outcome)
+        return downsampled(finer, self.factors[level], self.method, threads or 1)
+
     def _make(self, level: int, place: tuple[int, ...], threads: int | None, outcome: Outcome) -> npt.NDArray[Any]:
-        """Make, store and return one cell of a level."""
+        """Make, store and return one cell of a level above the finest."""
         target = self.levels[level]
         box = box_of(place, self.cell, target.shape)
-        if level == 0:
-            return self.base.store(box, threads, outcome)
         shape = [stop - first for first, stop in box]
         values = transfer.empty(tuple(shape), target.dtype, "F" if target.order == "F" else "C")
         factors = self.factors[level - 1]
         for below in self._below(level, place):
-            finer = self._make(level - 1, below, threads, outcome)
-            small = downsampled(finer, factors, self.method, threads or 1)
-            del finer
+            small = self._smaller(level - 1, below, threads, outcome)
             where = tuple(
                 slice(i * extent // factor - first, i * extent // factor - first + length)
                 for i, extent, factor, (first, _), length in zip(

@@ -293,11 +293,6 @@ class Verbatim(Way):
         outcome.empty = len(asked) - outcome.copied
         return True
 
-    def write_through(self, box: Box, threads: int | None, outcome: Outcome) -> npt.NDArray[Any] | None:
-        if not self.write(box, threads, outcome):
-            return None
-        return self.view.read(box, threads)[0]
-
     @cached_property
     def _between_files(self) -> bool:
         """Whether both sides are files in which all chunks lie in the same way, and missing ones mean the same."""

@@ -19,6 +19,8 @@ from zvcore.format import get_format
 from zvcore.layout import ABSENT, Layout, Sources
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from zvcore.array import Array
     from zvcore.exchange import Exchange
     from zvcore.format import Format
@@ -163,6 +165,39 @@ class View:
                     counting.__dict__["prepared"] = layout.prepared
                 transfer.read(counting, selection, part, Work(threads))
         return self._cast(values, box), tally.nbytes
+
+    def read_coarser(
+        self, box: Box, factors: Sequence[int], modes: bool, threads: int | None = None
+    ) -> tuple[npt.NDArray[Any], int] | None:
+        """(what becomes of a box by these factors, how many stored bytes it was), made chunk by chunk without the
+        values of the box; None where that cannot be.
+
+        modes  whether it is the most frequent values, instead of means
+        """
+        layout = self.array.layout
+        if self.dtype is not None or not layout.regular:
+            return None
+        steps = [1] * len(self.start)
+        ranges = [(first, first + 1) for first in self.start]
+        for axis, factor, (first, stop) in zip(self.axes, factors, box, strict=True):
+            if axis is not None:
+                steps[axis] = factor
+                ranges[axis] = (self.start[axis] + first, self.start[axis] + stop)
+        shape = [-(-(stop - first) // factor) for (first, stop), factor in zip(box, factors, strict=True)]
+        values = transfer.empty(tuple(shape), self.array.dtype, "F" if self.order == "F" else "C")
+        # As the array has its axes; those that the view has not are of length 1.
+        kept = [axis for axis in self.axes if axis is not None]
+        there = values[tuple(0 if axis is None else slice(None) for axis in self.axes)]
+        there = there.transpose(np.argsort(kept).tolist())
+        there = there[tuple(slice(None) if axis in kept else np.newaxis for axis in range(len(self.start)))]
+        whole = tuple(ranges)
+        if not transfer.reads_coarser(layout, whole, steps, modes, there):
+            return None
+        tally = Tally()
+        counting = _counting(layout, tally)
+        counting.__dict__["prepared"] = layout.prepared
+        transfer.read_coarser(counting, whole, steps, modes, there, Work(threads))
+        return values, tally.nbytes
 
     def _cast(self, values: npt.NDArray[Any], box: Box) -> npt.NDArray[Any]:
         if self.dtype is None or self.dtype == values.dtype:

@@ -8,6 +8,7 @@ from zvcore.engine.failures cimport Failure
 from zvcore.engine.load cimport Stored
 from zvcore.engine.moving cimport Items, Span
 from zvcore.engine.slots cimport Slot
+from zvcore.engine.work cimport Work
 
 
 cdef class Receiver:
@@ -68,3 +69,7 @@ cdef class Reading(Task):
     cdef int read_each(self, Slot *slot, int64_t run) noexcept nogil
     # Whether the batch goes on after a failure.
     cdef bint noted(self, Slot *slot) noexcept nogil
+
+
+# Loads these chunks and gives them to a receiver, on so many threads.
+cdef int read_into(Receiver receiver, Chunks chunks, int threads, Work work, Faults faults=*) except -1

@@ -34,14 +34,38 @@ ctypedef fused Number:
     double
 
 
-cdef struct Boxes:
-    Py_ssize_t volumes
-    Py_ssize_t shape[3]     # z, y, x of each volume
-    Py_ssize_t outputs[3]   # how many boxes there are along each
-    Py_ssize_t factors[3]
-    Py_ssize_t itemsize
-    # Signed numbers are counted from the smallest: as unsigned ones they keep their order, and even ones stay even.
-    uint64_t bias
+cdef int set_kind(Boxes *boxes, char kind, Py_ssize_t itemsize, bint modes) noexcept nogil:
+    boxes.itemsize = itemsize
+    boxes.modes = modes
+    boxes.real = kind == c"f"
+    boxes.bias = <uint64_t> 1 << (8 * itemsize - 1) if kind == c"i" else 0
+    if boxes.real:
+        return -1 if modes or itemsize not in (4, 8) else 0
+    if kind == c"b":
+        return 0 if modes and itemsize == 1 else -1
+    return 0 if kind in (c"i", c"u") and itemsize in (1, 2, 4, 8) else -1
+
+
+cdef int coarsen(const Boxes *boxes, const char *values, char *out) noexcept nogil:
+    if boxes.modes:
+        if boxes.itemsize == 1:
+            return modes(values, <uint8_t *> out, boxes)
+        if boxes.itemsize == 2:
+            return modes(values, <uint16_t *> out, boxes)
+        if boxes.itemsize == 4:
+            return modes(values, <uint32_t *> out, boxes)
+        return modes(values, <uint64_t *> out, boxes)
+    if boxes.real:
+        if boxes.itemsize == 4:
+            return means(values, <float *> out, boxes)
+        return means(values, <double *> out, boxes)
+    if boxes.itemsize == 1:
+        return means(values, <uint8_t *> out, boxes)
+    if boxes.itemsize == 2:
+        return means(values, <uint16_t *> out, boxes)
+    if boxes.itemsize == 4:
+        return means(values, <uint32_t *> out, boxes)
+    return means(values, <uint64_t *> out, boxes)
 
 
 # Each `add_...` adds a row of voxels to the sums of the boxes that it goes through, and each `divide_...` makes a row
@@ -222,13 +246,14 @@ cdef inline void divide_real(const double *sums, Real *out, uint64_t rows, const
 # --- of all types
 
 
-cdef int means(const Number *values, Number *out, const Boxes *boxes) noexcept nogil:
+cdef int means(const char *values, Number *out, const Boxes *boxes) noexcept nogil:
     """The mean of each box; not 0 if memory is short."""
-    cdef Py_ssize_t n, z, y, i, j, z_end, y_end
-    cdef Py_ssize_t length = boxes.shape[2], outputs = boxes.outputs[2]
+    cdef Py_ssize_t z, y, i, j, z_end, y_end
+    cdef Py_ssize_t outputs = boxes.outputs[2]
     cdef Py_ssize_t fz = boxes.factors[0], fy = boxes.factors[1]
     cdef uint64_t rows
     cdef const Number *row
+    cdef Number *into
     cdef size_t sum_size = 8
     cdef void *sums
     if Number is uint8_t or Number is uint16_t:
@@ -238,33 +263,32 @@ cdef int means(const Number *values, Number *out, const Boxes *boxes) noexcept n
     sums = malloc(outputs * sum_size)
     if sums == NULL:
         return -1
-    for n in range(boxes.volumes):
-        for z in range(boxes.outputs[0]):
-            z_end = min((z + 1) * fz, boxes.shape[0])
-            for y in range(boxes.outputs[1]):
-                y_end = min((y + 1) * fy, boxes.shape[1])
-                memset(sums, 0, outputs * sum_size)
-                for i in range(z * fz, z_end):
-                    for j in range(y * fy, y_end):
-                        row = values + ((n * boxes.shape[0] + i) * boxes.shape[1] + j) * length
-                        if Number is uint8_t or Number is uint16_t:
-                            add_small(row, <uint32_t *> sums, boxes)
-                        elif Number is uint32_t:
-                            add_medium(row, <uint64_t *> sums, boxes)
-                        elif Number is uint64_t:
-                            add_wide(row, <uint64_t *> sums, boxes)
-                        else:
-                            add_real(row, <double *> sums, boxes)
-                rows = (z_end - z * fz) * (y_end - y * fy)
-                if Number is uint8_t or Number is uint16_t:
-                    divide_small(<const uint32_t *> sums, out, rows, boxes)
-                elif Number is uint32_t:
-                    divide_medium(<const uint64_t *> sums, out, rows, boxes)
-                elif Number is uint64_t:
-                    divide_wide(<const uint64_t *> sums, out, rows, boxes)
-                else:
-                    divide_real(<const double *> sums, out, rows, boxes)
-                out += outputs
+    for z in range(boxes.outputs[0]):
+        z_end = min((z + 1) * fz, boxes.shape[0])
+        for y in range(boxes.outputs[1]):
+            y_end = min((y + 1) * fy, boxes.shape[1])
+            into = <Number *> (<char *> out + z * boxes.out_plane + y * boxes.out_line)
+            memset(sums, 0, outputs * sum_size)
+            for i in range(z * fz, z_end):
+                for j in range(y * fy, y_end):
+                    row = <const Number *> (values + i * boxes.plane + j * boxes.line)
+                    if Number is uint8_t or Number is uint16_t:
+                        add_small(row, <uint32_t *> sums, boxes)
+                    elif Number is uint32_t:
+                        add_medium(row, <uint64_t *> sums, boxes)
+                    elif Number is uint64_t:
+                        add_wide(row, <uint64_t *> sums, boxes)
+                    else:
+                        add_real(row, <double *> sums, boxes)
+            rows = (z_end - z * fz) * (y_end - y * fy)
+            if Number is uint8_t or Number is uint16_t:
+                divide_small(<const uint32_t *> sums, into, rows, boxes)
+            elif Number is uint32_t:
+                divide_medium(<const uint64_t *> sums, into, rows, boxes)
+            elif Number is uint64_t:
+                divide_wide(<const uint64_t *> sums, into, rows, boxes)
+            else:
+                divide_real(<const double *> sums, into, rows, boxes)
     free(sums)
     return 0
 
@@ -272,16 +296,32 @@ cdef int means(const Number *values, Number *out, const Boxes *boxes) noexcept n
 # --- the most frequent value
 
 
-cdef inline Unsigned most_of_eight(const Unsigned *box) noexcept nogil:
-    """The most frequent of eight values that are not all the same; the smallest of several."""
-    cdef int i, j, count
-    cdef int best_count = 0
-    cdef Unsigned best = box[0]
+cdef inline int times_in_eight(Unsigned value, const Unsigned *box) noexcept nogil:
+    cdef int i, count = 0
     for i in range(8):
-        count = 0
-        for j in range(8):
-            count += box[i] == box[j]
-        if count > best_count or (count == best_count and box[i] < best):
+        count += box[i] == value
+    return count
+
+
+cdef inline Unsigned most_of_eight(const Unsigned *box, Unsigned bias) noexcept nogil:
+    """The most frequent of eight values that are not all the same; the smallest of several."""
+    cdef int i, count, other_count
+    cdef int best_count = 0
+    cdef Unsigned best = box[0], other = box[0]
+    count = times_in_eight(best, box)
+    if count > 4:
+        return best
+    # Nearly all boxes at the border of labels have two of them.
+    for i in range(7, 0, -1):
+        other = box[i] if box[i] != best else other
+    other_count = times_in_eight(other, box)
+    if other_count > 4 or (other_count == 4 and count < 4):
+        return other
+    if count == 4:
+        return other if other_count == 4 and (other ^ bias) < (best ^ bias) else best
+    for i in range(8):
+        count = times_in_eight(box[i], box)
+        if count > best_count or (count == best_count and (box[i] ^ bias) < (best ^ bias)):
             best_count = count
             best = box[i]
     return best
@@ -326,14 +366,13 @@ cdef Unsigned most_in(const Unsigned *corner, Py_ssize_t depth, Py_ssize_t heigh
     return most_of(box, size) ^ bias
 
 
-cdef Py_ssize_t pair_modes(const Unsigned *row, Py_ssize_t plane, Py_ssize_t line, Unsigned *out,
-                           Unsigned bias) noexcept nogil:
-    """The same for the boxes of 2 by 2 by 2 along two rows in each of two planes; returns how many there are."""
-    cdef const Unsigned *a = row
-    cdef const Unsigned *b = row + line
-    cdef const Unsigned *c = row + plane
-    cdef const Unsigned *d = row + plane + line
-    cdef Py_ssize_t x, k, pairs = line // 2
+cdef void pair_modes(const Unsigned *a, Py_ssize_t plane, Py_ssize_t line, Py_ssize_t pairs, Unsigned *out,
+                     Unsigned bias) noexcept nogil:
+    """The same for boxes of 2 by 2 by 2 along two rows in each of two planes."""
+    cdef const Unsigned *b = a + line
+    cdef const Unsigned *c = a + plane
+    cdef const Unsigned *d = a + plane + line
+    cdef Py_ssize_t x, k
     cdef Unsigned first
     cdef Unsigned box[8]
     for x in range(pairs):
@@ -344,36 +383,38 @@ cdef Py_ssize_t pair_modes(const Unsigned *row, Py_ssize_t plane, Py_ssize_t lin
                 | (first ^ c[k + 1]) | (first ^ d[k]) | (first ^ d[k + 1])):
             out[x] = first
         else:
-            box[0], box[1], box[2], box[3] = a[k] ^ bias, a[k + 1] ^ bias, b[k] ^ bias, b[k + 1] ^ bias
-            box[4], box[5], box[6], box[7] = c[k] ^ bias, c[k + 1] ^ bias, d[k] ^ bias, d[k + 1] ^ bias
-            out[x] = most_of_eight(box) ^ bias
-    return pairs
+            box[0], box[1], box[2], box[3] = first, a[k + 1], b[k], b[k + 1]
+            box[4], box[5], box[6], box[7] = c[k], c[k + 1], d[k], d[k + 1]
+            out[x] = most_of_eight(box, bias)
 
 
-cdef int modes(const Unsigned *values, Unsigned *out, const Boxes *boxes) noexcept nogil:
+cdef int modes(const char *values, Unsigned *out, const Boxes *boxes) noexcept nogil:
     """The most frequent value of each box; not 0 if memory is short."""
-    cdef Py_ssize_t n, z, y, x, depth, height
-    cdef Py_ssize_t line = boxes.shape[2], plane = boxes.shape[1] * boxes.shape[2]
+    cdef Py_ssize_t z, y, x, depth, height
+    cdef Py_ssize_t width = boxes.shape[2]
+    cdef Py_ssize_t line = boxes.line // <Py_ssize_t> sizeof(Unsigned)
+    cdef Py_ssize_t plane = boxes.plane // <Py_ssize_t> sizeof(Unsigned)
     cdef Py_ssize_t fz = boxes.factors[0], fy = boxes.factors[1], fx = boxes.factors[2]
     cdef Unsigned bias = <Unsigned> boxes.bias
     cdef const Unsigned *row
+    cdef Unsigned *into
     cdef Unsigned *box = <Unsigned *> malloc(fz * fy * fx * sizeof(Unsigned))
     if box == NULL:
         return -1
-    for n in range(boxes.volumes):
-        for z in range(boxes.outputs[0]):
-            depth = min(fz, boxes.shape[0] - z * fz)
-            for y in range(boxes.outputs[1]):
-                height = min(fy, boxes.shape[1] - y * fy)
-                row = values + (n * boxes.shape[0] + z * fz) * plane + y * fy * line
-                x = 0
-                if fx == 2 and fy == 2 and fz == 2 and depth == 2 and height == 2:
-                    x = pair_modes(row, plane, line, out, bias)
-                while x < boxes.outputs[2]:
-                    out[x] = most_in(
-                        row + x * fx, depth, height, min(fx, line - x * fx), plane, line, box, bias)
-                    x += 1
-                out += boxes.outputs[2]
+    for z in range(boxes.outputs[0]):
+        depth = min(fz, boxes.shape[0] - z * fz)
+        for y in range(boxes.outputs[1]):
+            height = min(fy, boxes.shape[1] - y * fy)
+            row = <const Unsigned *> values + z * fz * plane + y * fy * line
+            into = <Unsigned *> (<char *> out + z * boxes.out_plane + y * boxes.out_line)
+            x = 0
+            if fx == 2 and fy == 2 and fz == 2 and depth == 2 and height == 2:
+                x = width // 2
+                pair_modes(row, plane, line, x, into, bias)
+            while x < boxes.outputs[2]:
+                into[x] = most_in(
+                    row + x * fx, depth, height, min(fx, width - x * fx), plane, line, box, bias)
+                x += 1
     free(box)
     return 0
 
@@ -381,30 +422,46 @@ cdef int modes(const Unsigned *values, Unsigned *out, const Boxes *boxes) noexce
 # --- for Python
 
 
-cdef Boxes boxes_of(cnp.ndarray values, cnp.ndarray out, factors) except *:
+cdef int coarsen_all(cnp.ndarray values, cnp.ndarray out, factors, bint modes) except -1:
+    """Each volume `values[n]` into `out[n]`."""
     cdef Boxes boxes
-    cdef int axis
+    cdef Py_ssize_t n, volume, out_volume, volumes = values.shape[0]
+    cdef const char *source = <const char *> cnp.PyArray_DATA(values)
+    cdef char *target = <char *> cnp.PyArray_DATA(out)
+    cdef int axis, status = 0
     fz, fy, fx = (int(n) for n in factors)
-    if min(fz, fy, fx) < 1 or fz * fy * fx > 1 << 16:
-        raise ValueError(f"factors are at least 1, and boxes of at most 65536 voxels: {(fz, fy, fx)}")
+    if min(fz, fy, fx) < 1 or fz * fy * fx > MOST_VOXELS:
+        raise ValueError(f"factors are at least 1, and boxes of at most {MOST_VOXELS} voxels: {(fz, fy, fx)}")
     if values.ndim != 4 or out.ndim != 4 or values.dtype != out.dtype:
         raise ValueError("values and out are four-dimensional and of one dtype")
     # numpy's flags say as well that the byte order is this machine's.
     if not cnp.PyArray_ISCARRAY_RO(values) or not cnp.PyArray_ISCARRAY(out):
         raise ValueError("values and out are C-contiguous, aligned and of native byte order, and out can be written to")
     boxes.factors[0], boxes.factors[1], boxes.factors[2] = fz, fy, fx
-    boxes.volumes = values.shape[0]
     for axis in range(3):
         boxes.shape[axis] = values.shape[axis + 1]
         boxes.outputs[axis] = (boxes.shape[axis] + boxes.factors[axis] - 1) // boxes.factors[axis]
-    shape = (boxes.volumes, boxes.outputs[0], boxes.outputs[1], boxes.outputs[2])
+    shape = (volumes, boxes.outputs[0], boxes.outputs[1], boxes.outputs[2])
     if (<object> out).shape != shape:
         raise ValueError(
             f"out has shape {(<object> out).shape}; for values of shape {(<object> values).shape} it has {shape}"
         )
-    boxes.itemsize = cnp.PyArray_ITEMSIZE(values)
-    boxes.bias = <uint64_t> 1 << (8 * boxes.itemsize - 1) if values.dtype.kind == "i" else 0
-    return boxes
+    if set_kind(&boxes, ord(values.dtype.kind), cnp.PyArray_ITEMSIZE(values), modes) != 0:
+        if modes:
+            raise TypeError(f"the most frequent value is found among integers or booleans, not {values.dtype}")
+        raise TypeError(f"means are made of integers, float32 or float64, not of {values.dtype}")
+    if cnp.PyArray_SIZE(out) == 0:
+        return 0
+    boxes.plane, boxes.line = values.strides[1], values.strides[2]
+    boxes.out_plane, boxes.out_line = out.strides[1], out.strides[2]
+    volume, out_volume = values.strides[0], out.strides[0]
+    with nogil:
+        for n in range(volumes):
+            if status == 0:
+                status = coarsen(&boxes, source + n * volume, target + n * out_volume)
+    if status != 0:
+        raise MemoryError
+    return 0
 
 
 def downsample_mean(cnp.ndarray values not None, cnp.ndarray out not None, factors):
@@ -412,30 +469,7 @@ def downsample_mean(cnp.ndarray values not None, cnp.ndarray out not None, facto
 
     Means of integers are exact and rounded to the nearest, halves to even. float32 and float64 are added as float64.
     """
-    cdef Boxes boxes = boxes_of(values, out, factors)
-    cdef const void *source = cnp.PyArray_DATA(values)
-    cdef void *target = cnp.PyArray_DATA(out)
-    cdef int status
-    cdef bint real = values.dtype.kind == "f"
-    if values.dtype.kind not in "iuf" or (real and boxes.itemsize not in (4, 8)):
-        raise TypeError(f"means are made of integers, float32 or float64, not of {values.dtype}")
-    if cnp.PyArray_SIZE(out) == 0:
-        return
-    with nogil:
-        if real and boxes.itemsize == 4:
-            status = means(<const float *> source, <float *> target, &boxes)
-        elif real:
-            status = means(<const double *> source, <double *> target, &boxes)
-        elif boxes.itemsize == 1:
-            status = means(<const uint8_t *> source, <uint8_t *> target, &boxes)
-        elif boxes.itemsize == 2:
-            status = means(<const uint16_t *> source, <uint16_t *> target, &boxes)
-        elif boxes.itemsize == 4:
-            status = means(<const uint32_t *> source, <uint32_t *> target, &boxes)
-        else:
-            status = means(<const uint64_t *> source, <uint64_t *> target, &boxes)
-    if status != 0:
-        raise MemoryError
+    coarsen_all(values, out, factors, False)
 
 
 def downsample_mode(cnp.ndarray values not None, cnp.ndarray out not None, factors):
@@ -443,22 +477,4 @@ def downsample_mode(cnp.ndarray values not None, cnp.ndarray out not None, facto
 
     For integers and booleans.
     """
-    cdef Boxes boxes = boxes_of(values, out, factors)
-    cdef const void *source = cnp.PyArray_DATA(values)
-    cdef void *target = cnp.PyArray_DATA(out)
-    cdef int status
-    if values.dtype.kind not in "iub":
-        raise TypeError(f"the most frequent value is found among integers or booleans, not {values.dtype}")
-    if cnp.PyArray_SIZE(out) == 0:
-        return
-    with nogil:
-        if boxes.itemsize == 1:
-            status = modes(<const uint8_t *> source, <uint8_t *> target, &boxes)
-        elif boxes.itemsize == 2:
-            status = modes(<const uint16_t *> source, <uint16_t *> target, &boxes)
-        elif boxes.itemsize == 4:
-            status = modes(<const uint32_t *> source, <uint32_t *> target, &boxes)
-        else:
-            status = modes(<const uint64_t *> source, <uint64_t *> target, &boxes)
-    if status != 0:
-        raise MemoryError
+    coarsen_all(values, out, factors, True)

@@ -1,6 +1,7 @@
 """Moves items between an array's chunks and memory, whatever the format: the way of the data, step by step."""
 
 from zvcore.transfer.batches import Written
+from zvcore.transfer.coarser import read_coarser, reads_coarser
 from zvcore.transfer.gathered import write_gathered
 from zvcore.transfer.iterating import slices_of
 from zvcore.transfer.listed import read_listed
@@ -22,9 +23,11 @@ __all__ = [
     "put",
     "read",
     "read_blocks",
+    "read_coarser",
     "read_decoded",
     "read_encoded",
     "read_listed",
+    "reads_coarser",
     "remove_outside",
     "slices_of",
     "target",

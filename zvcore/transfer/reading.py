@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
     from zvcore.layout import ChunkForm, Layout
     from zvcore.transfer.batches import Positions, Rows
 
-__all__ = ["read", "read_blocks", "read_decoded", "read_encoded", "read_positions"]
+__all__ = [
+    "read", "read_blocks", "read_decoded", "read_encoded", "read_positions", "read_window", "window_size",
+]  # fmt: skip
 
 # A single chunk of no more bytes than these is asked for.
 _SMALL = 1 << 20
@@ -74,12 +77,39 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
                 return False
         steps = Steps(work, count)
         if count == 1:
-            _read_window(layout, selection, positions, None, out, steps)
+            read_window(layout, positions, None, Selected(layout, selection, out), steps)
         else:
             read_positions(layout, selection, positions, out, steps)
     except CorruptDataError as error:
         raise layout.store.explained(error)
     return False
+
+
+class Into(Protocol):
+    """What becomes of chunks."""
+
+    def narrowed(self, chunks: Chunks) -> Sources:
+        """Sources that give no more of chunks far away than is needed."""
+        ...
+
+    def take(self, chunks: Chunks, work: Work) -> None:
+        """Decode them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The selected items are read into `out`."""
+
+    layout: Layout
+    selection: Selection
+    out: npt.NDArray[Any]
+
+    def narrowed(self, chunks: Chunks) -> Sources:
+        return narrowed(self.layout.store, chunks, self.selection, self.out)
+
+    def take(self, chunks: Chunks, work: Work) -> None:
+        _decode(self.layout, chunks, self.selection, self.out, work)
 
 
 def read_positions(
@@ -89,16 +119,17 @@ def read_positions(
 
     Of points, these are all that the selection touches.
     """
-    size = _window_size(layout, steps.work)
+    into = Selected(layout, selection, out)
+    size = window_size(layout, steps.work)
     if len(positions) <= size:
-        _read_window(layout, selection, positions, None, out, steps)
+        read_window(layout, positions, None, into, steps)
         return
     for window in windows(len(positions), size):
         rows = np.arange(window.start, window.stop) if selection.is_points else None
-        _read_window(layout, selection, positions[window], rows, out, steps)
+        read_window(layout, positions[window], rows, into, steps)
 
 
-def _window_size(layout: Layout, work: Work) -> int:
+def window_size(layout: Layout, work: Work) -> int:
     """How many chunks are fetched (and decoded, if only Python makes values of them) before the next are."""
     local = layout.store.local_root is not None and layout.value_codec is None
     # What is behind a network comes in smaller parts by itself.
@@ -107,14 +138,8 @@ def _window_size(layout: Layout, work: Work) -> int:
     return max(1, min(BATCH_CHUNKS, work.ahead(BATCH_BYTES) // max(1, layout.chunk_nbytes)))
 
 
-def _read_window(
-    layout: Layout,
-    selection: Selection,
-    positions: Positions,
-    rows: Rows | None,
-    out: npt.NDArray[Any],
-    steps: Steps,
-) -> None:
+def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: Into, steps: Steps) -> None:
+    """Read these chunks, all at once; `rows`: which they are of those of a selection of points."""
     count = len(positions)
     before = steps.before
     for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
@@ -122,22 +147,21 @@ def _read_window(
         with attempt:
             sources = (layout.fetch_first(positions) if count == 1 else None) or layout.locate(positions)
             if layout.store.local_root is not None:
-                _decode(layout, Chunks(layout.prepared, positions, sources, rows), selection, out, steps.of(count))
+                into.take(Chunks(layout.prepared, positions, sources, rows), steps.of(count))
                 return
             within = in_file(layout.store, sources, count) if _is_worth_it(layout, count) else None
             if within is not None:
                 prepared = layout.prepared.with_root(within[0])
-                _decode(layout, Chunks(prepared, positions, within[1], rows), selection, out, steps.of(count))
+                into.take(Chunks(prepared, positions, within[1], rows), steps.of(count))
                 return
             if layout.store.remote and layout.value_codec is None:
-                asked = Chunks(layout.prepared, positions, sources, rows)
-                sources = narrowed(layout.store, asked, selection, out)
+                sources = into.narrowed(Chunks(layout.prepared, positions, sources, rows))
             for some, here in arriving(layout.store, sources, count, layout.chunk_nbytes, steps.work):
                 if some is None:
                     chunks = Chunks(layout.prepared, positions, here, rows)
                 else:
                     chunks = Chunks(layout.prepared, positions[some], here, some if rows is None else rows[some])
-                _decode(layout, chunks, selection, out, steps.of(len(chunks)))
+                into.take(chunks, steps.of(len(chunks)))
                 # Before the next parts are fetched, their memory is free again.
                 del here, chunks
 
@@ -233,7 +257,7 @@ def _read_stacked(
     """Read chunks as if they lay one after the other in an array. `shapes`: of those that the end cuts."""
     form = layout.form
     axes = form.axes or tuple(range(len(form.shape)))
-    for window in windows(len(rows), _window_size(layout, work)):
+    for window in windows(len(rows), window_size(layout, work)):
         wanted = rows[window]
         sources = layout.locate(positions[wanted])
         for some, here in _with_presence(layout, sources, len(wanted), work):
