@@ -207,6 +207,17 @@ cdef int32_t decode_first(const void *cfg, void *worker, const uint8_t *src, uin
 cdef bytes LIBRARY = library_name(b"libzstd", ZSTD_versionString())
 
 
+def is_one_frame(const uint8_t[::1] data not None, uint64_t size):
+    """Whether this is one frame to its end, by the headers of its blocks, which holds so much, if it says."""
+    cdef unsigned long long said
+    if data.shape[0] < 4 or data[0] != 0x28 or data[1] != 0xB5 or data[2] != 0x2F or data[3] != 0xFD:
+        return False
+    said = ZSTD_getFrameContentSize(&data[0], data.shape[0])
+    if said != ZSTD_CONTENTSIZE_UNKNOWN and said != size:
+        return False
+    return ZSTD_findFrameCompressedSize(&data[0], data.shape[0]) == <size_t> data.shape[0]
+
+
 def codec_table(int level, bint checksum):
     """A capsule with the C table for these parameters, which the caller has checked."""
     cdef zv_codec *table = new_table(b"zstd", LIBRARY, sizeof(Config))

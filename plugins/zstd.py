@@ -42,7 +42,8 @@ class Zstd(LibraryCodec):
         return super().from_zarr3(obj)
 
     def reads_as(self, data: memoryview, size: int) -> bool:
-        return _whole(data, size)
+        """One frame to its end, by the headers of its blocks, which holds what it says, if it says."""
+        return bool((_zstd or self._fallback()).is_one_frame(data, size))
 
     @property
     def encoding_rate(self) -> float | None:
@@ -50,25 +51,6 @@ class Zstd(LibraryCodec):
 
     def __zv_codec__(self) -> Any:
         return _zstd and _zstd.codec_table(self.level, self.checksum)
-
-
-def _whole(data: memoryview, size: int) -> bool:
-    """Whether this is one frame to its end, by the headers of its blocks, and holds what it says, if it says."""
-    head = bytes(data[:18])
-    if len(head) < 9 or head[:4] != b"\x28\xb5\x2f\xfd":
-        return False
-    single = head[4] >> 5 & 1
-    width = (single, 2, 4, 8)[head[4] >> 6]
-    at = 6 - single + (0, 1, 2, 4)[head[4] & 3]
-    if width and int.from_bytes(head[at : at + width], "little") + (256 if width == 2 else 0) != size:
-        return False
-    at += width
-    last = False
-    while not last and at + 3 <= len(data):
-        block = int.from_bytes(data[at : at + 3], "little")
-        last, repeated = bool(block & 1), block >> 1 & 3 == 1
-        at += 3 + (1 if repeated else block >> 3)
-    return last and at + (4 if head[4] & 4 else 0) == len(data)
 
 
 def _bounded(members: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from zvcore import codecs
 from zvcore.errors import CorruptDataError, MetadataError
+from zvcore_plugins import zstd
+from zvcore_plugins.without_libraries import zstd as without
 
 DATA = bytes(np.random.default_rng(2).integers(0, 20, 300_000, "u1"))
 SKIPPABLE = bytes.fromhex("532a4d18 03000000 616263")
@@ -268,3 +270,21 @@ def test_noise_at_a_low_address() -> None:
         del room
     finally:
         libc.munmap(place, length)
+
+
+@pytest.mark.parametrize("checksum", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 10, 300, 70_000, 300_000])
+def test_one_frame_is_told_by_its_headers(size: int, checksum: bool) -> None:
+    """By the library as without it: what is taken over without decoding it is looked at by this alone."""
+    plain = np.random.default_rng(size).integers(0, 3, size, dtype="u1").tobytes()
+    frame = bytes(codecs.get("zstd", checksum=checksum).encode(plain))
+    cases = [(frame, size + 1), (frame[:-1], size), (frame[:5], size), (frame + b"x", size), (b"x" + frame, size)]
+    cases += [(frame + frame, size), (b"", size), (b"\x50\x2a\x4d\x18\x00\x00\x00\x00" + frame, size)]
+    for module in filter(None, (zstd._zstd, without)):
+        assert module.is_one_frame(memoryview(frame), size)
+        assert not any(module.is_one_frame(memoryview(data), of) for data, of in cases)
+    for at in range(0, len(frame), max(1, len(frame) // 50)):
+        damaged = bytearray(frame)
+        damaged[at] ^= 1 << at % 8
+        found = {module.is_one_frame(memoryview(damaged), size) for module in filter(None, (zstd._zstd, without))}
+        assert len(found) == 1
