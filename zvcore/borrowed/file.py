@@ -150,8 +150,8 @@ class Buffered(io.BufferedReader):
 
     raw: StoredFile
 
-    def __init__(self, file: StoredFile) -> None:
-        super().__init__(file, file.buffer_size)
+    def __init__(self, file: StoredFile, most: int = _BUFFER) -> None:
+        super().__init__(file, min(most, file.buffer_size))
 
     def expect(self, places: Sequence[int], slack: int = 0) -> None:
         """What begins at these places of the file, or so many bytes off, is likely to be read next."""
@@ -171,10 +171,12 @@ def readable(store: Store) -> str | io.BufferedReader:
     return stream(store)
 
 
-def stream(store: Store) -> Buffered:
-    """A file over the store, for libraries that would leave a file of their own open."""
+def stream(store: Store, buffer: int = _BUFFER) -> Buffered:
+    """A file over the store, for libraries that would leave a file of their own open; `buffer`: how many bytes are read
+    at least, at most.
+    """
     assert store.file is not None
-    return Buffered(StoredFile(store, store.file))
+    return Buffered(StoredFile(store, store.file), buffer)
 
 
 def library(name: str, extra: str, title: str) -> Any:

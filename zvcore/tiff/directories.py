@@ -1,4 +1,4 @@
-"""The chains of a TIFF's directories, each of which says where the next one lies, and how its values are stored."""
+"""What the directories of a TIFF say of how values are stored, looked at many at a time."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError
+from zvcore.tiff.chains import Chains
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     import numpy.typing as npt
 
+    from zvcore.tiff.chains import Rows
+
     Way: TypeAlias = tuple[tuple[str, str], ...]
+    # Its code, the type and the number of its items, and what it says or where that lies.
+    _Tag: TypeAlias = tuple[int, int, int, int]
 
 __all__ = ["Directories", "check_planes"]
 
-# More tags than any program writes: tifffile takes such a directory for the end of the chain.
-_MOST_TAGS = 4096
 # How many bytes an item of each type takes; of types that nobody knows, none.
 _SIZES = (0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8)
 # How the whole numbers of types lie in the file.
@@ -36,10 +39,6 @@ _WAYS = {
 _TILE_WIDTH, _PARTS = 322, 330
 # Offsets and lengths of strips and tiles, and where directories of parts lie.
 _PLACES = (273, 279, 324, 325, _PARTS)
-# How many directories are asked for before it is known that they lie there: at equal distances, and at those that
-# differ by no more than this part of them.
-_FORESEEN, _NEARLY, _ALIKE = 64, 8, 1 / 64
-_SLACK = 1 << 13
 # Of how many samples the bits are looked at, of which some programs name those of each: hardly ever do they differ.
 _MOST_VALUES = 64
 # How a tag lies by the size of offsets. Other forms, such as that of NDPI, have more than this.
@@ -69,31 +68,40 @@ class _Form(NamedTuple):
 class Directories:
     """All directories of a file: those of its chain, and those that these name as parts of theirs (SubIFDs).
 
-    tifffile follows a circle for ever, and keeps what it finds. What leads nowhere it takes for the end: of a file that
-    was cut off, the pages behind would be missing without a word. Of most pages it asks no more than where their values
-    lie, and decodes these as those of the first one: `ways` has how the values of each are stored.
+    tifffile keeps what it finds, asks most pages no more than where their values lie, and decodes these as those of the
+    first one: `ways` has how the values of each are stored.
 
     `expect` is called with the places in the file where directories are expected, and how far off they may lie.
     """
 
     def __init__(self, file: Any, key: str, expect: Callable[[Sequence[int], int], None]) -> None:
-        self._expect = expect
         self.form, self.handle, self.byteorder, self.key = file.tiff, file.filehandle, file.byteorder, key
         # By where a directory lies; None where tags have a form that is not known here.
         self.ways: dict[int, Way | None] = {}
         # By what the tags say, as it lies in the file. Most pages of a file are stored in one way.
         self._known: dict[tuple[bytes, ...], Way] = {}
-        self._nbytes = 0
-        # How many bytes the directory has that was read last; at first, what is surely needed of one.
-        self._usual = int(self.form.tagnosize)
         # By the codes of tags, their types and counts, as they lie in the file.
         self._forms: dict[bytes, _Form] = {}
-        # By the codes of tags, and by their types.
-        self._is_asked = np.isin(np.arange(1 << 16), [*_WAYS])
-        self._size_of = np.array([*_SIZES, 0], np.uint64)
-        chains = [int(file.pages.first.offset)]
-        while chains:
-            chains += self._follow(chains.pop())
+        lies = _TAGS.get((self.form.offsetsize, self.form.tagsize))
+        self._tags = None if lies is None else np.dtype(lies).newbyteorder(self.byteorder)
+        self._chains = Chains(file, key, self._look, expect)
+        # Where chains of parts begin.
+        self._parts: list[int] = []
+        # Where the directories lie that are no parts, in their order.
+        self.main = self._chains.walk(int(file.pages.first.offset), set())
+        while self._parts:
+            self._chains.walk(self._parts.pop(), self.ways.keys())
+
+    def tell_tifffile(self, pages: Any) -> None:
+        """Spare tifffile to look for the directories again, which takes it longer than all else, where it keeps them as
+        it does now. Others of its versions look for themselves.
+        """
+        found: object = getattr(pages, "_offsets", None)
+        if not isinstance(found, list) or getattr(pages, "_indexed", None) is not False or self._tags is None:
+            return
+        if found == self.main[: len(found)]:
+            found[:] = self.main
+            pages._indexed = True
 
     def check_alike(self, pages: Sequence[Any], keyframe: Any) -> None:
         """That values of pages are stored as those of the one that they are decoded as."""
@@ -111,138 +119,129 @@ class Directories:
                 found=", ".join(f"{name} {told}" for name, told in differ),
             )  # fmt: skip
 
-    def _follow(self, at: int) -> list[int]:
-        """One chain to its end; where the chains of parts begin that its directories name."""
-        parts: list[int] = []
-        seen: set[int] = set()
-        self._step = self._foreseen = 0
-        while at:
-            if at in seen:
-                raise MetadataError("the directories of this TIFF lead in a circle", key=self.key, found=at)
-            seen.add(at)
-            if at in self.ways:
-                break
-            following, named = self._read(at, len(seen) - 1)
-            parts += named
-            self._foresee(at, following)
-            at = following
-        return parts
-
-    def _foresee(self, at: int, following: int) -> None:
-        """Tell which directories are likely to come next: those of pages of one size often lie at equal distances."""
-        before, step = self._step, following - at
-        self._step = step
-        if following < self._foreseen or step <= 0 or abs(step - before) > step * _ALIKE:
+    def _look(self, rows: Rows) -> None:
+        """Look at directories that are equally long."""
+        if self._tags is None:
+            self.ways.update(dict.fromkeys(rows.places))
             return
-        # Those of packed pages lie near the places at which equal distances would have them.
-        count, slack = (_FORESEEN, 0) if step == before else (_NEARLY, min(step // 4, _SLACK))
-        places = range(following, self.handle.size, step)[:count]
-        self._expect(places, slack)
-        self._foreseen = following + len(places) * step - slack
+        count, of_value = len(rows.places), self.form.offsetsize // 4
+        raw = np.ascontiguousarray(rows.raw[:, self.form.tagnosize : -self.form.offsetsize])
+        tags = raw.view(self._tags)
+        # All but what the tags say.
+        told = raw.copy().view(np.uint32)
+        told.reshape(*tags.shape, -1)[:, :, -of_value:] = 0
+        for form, of in _groups(told):
+            if len(of) == count:
+                self._look_at_alike(form, tags, rows.places)
+            else:
+                self._look_at_alike(form, tags[of], [rows.places[n] for n in of])
 
-    def _read(self, at: int, number: int) -> tuple[int, list[int]]:
-        """(where the next directory of the chain lies, where those of parts do)."""
-        form, handle = self.form, self.handle
-        if at >= handle.size:
-            raise CorruptDataError(
-                f"the directory behind the first {number} lies behind the end of this TIFF, which was cut off",
-                key=self.key, offset=at, expected=f"an offset below {handle.size}, or 0", found=at,
-            )  # fmt: skip
-        handle.seek(at)
-        # In one piece where it is as long as the one before, as most are.
-        stored = handle.read(self._usual)
-        count = self._number(stored[: form.tagnosize])
-        end = at + form.tagnosize + count * form.tagsize + form.offsetsize
-        if not 0 < count <= _MOST_TAGS or end > handle.size:
-            raise CorruptDataError(
-                f"what should be directory {number} of this TIFF is none", key=self.key, offset=at,
-                expected=f"1 to {_MOST_TAGS} tags in the file", found=count,
-            )  # fmt: skip
-        self._take(end - at, at)
-        stored += handle.read(max(0, end - at - len(stored)))
-        self._usual = end - at
-        raw = stored[form.tagnosize : end - at - form.offsetsize]
-        following = self._number(stored[end - at - form.offsetsize : end - at])
-        lies = _TAGS.get((form.offsetsize, form.tagsize))
-        if lies is None:
-            self.ways[at] = None
-            return following, []
-        tags = np.frombuffer(raw, np.dtype(lies).newbyteorder(self.byteorder))
-        told = np.frombuffer(raw, np.uint8).reshape(count, form.tagsize)[:, : -form.offsetsize].tobytes()
-        known = self._forms.get(told) or self._form_of(told, tags)
-        self._check_values(tags[known.elsewhere], known.nbytes)
-        self.ways[at] = self._way(tags[known.asked], tags[known.asked_elsewhere])
-        parts = [self._numbers(tag) for tag in tags[known.parts]] if len(known.parts) else ()
-        return following, [part for part in itertools.chain(*parts) if part]
+    def _look_at_alike(self, told: bytes, tags: npt.NDArray[Any], places: Sequence[int]) -> None:
+        """Look at directories whose tags have the same codes, types and counts."""
+        known = self._forms.get(told) or self._form_of(told, tags[0])
+        values = tags["value"]
+        if len(known.elsewhere):
+            self._check_values(tags[0], values[:, known.elsewhere], known)
+        if len(known.asked_elsewhere):
+            for place, one in zip(places, tags, strict=True):
+                self.ways[place] = self._way(one[known.asked], one[known.asked_elsewhere])
+        else:
+            nothing = tags[0, :0]
+            for _, of in _groups(values[:, known.asked]):
+                way = self._way(tags[of[0], known.asked], nothing)
+                self.ways.update(dict.fromkeys(places if len(of) == len(tags) else [places[n] for n in of], way))
+        for tag in tags[:, known.parts].ravel().tolist() if len(known.parts) else ():
+            self._parts += [part for part in self._numbers(tag) if part]
 
-    def _form_of(self, told: bytes, tags: Any) -> _Form:
+    def _form_of(self, told: bytes, tags: npt.NDArray[Any]) -> _Form:
         """What all directories have in common whose tags have these codes, types and counts."""
-        self._check_places(tags)
-        # Of a wild number of items as a float, which cannot overflow.
-        nbytes = tags["count"].astype(np.float64) * self._size_of[np.minimum(tags["type"], len(_SIZES))]
-        lies_elsewhere, is_asked = nbytes > self.form.offsetsize, self._is_asked[tags["code"]]
-        (elsewhere,), (parts,) = lies_elsewhere.nonzero(), (tags["code"] == _PARTS).nonzero()
-        (asked,), (asked_elsewhere,) = (is_asked & ~lies_elsewhere).nonzero(), (is_asked & lies_elsewhere).nonzero()
-        found = self._forms[told] = _Form(elsewhere, nbytes[elsewhere], asked, asked_elsewhere, parts)
+        # Whole numbers of Python: of items of a wild number, bytes do not overflow.
+        elsewhere, asked, asked_elsewhere, parts = (list[int]() for _ in range(4))
+        nbytes: list[float] = []
+        for number, (code, kind, count, _) in enumerate(tags.tolist()):
+            if code in _PLACES and kind not in _NUMBERS:
+                raise _no_place(code, kind, self.key)
+            length = count * _size_of(kind)
+            if length > self.form.offsetsize:
+                elsewhere.append(number)
+                nbytes.append(float(length))
+            if code in _WAYS:
+                (asked if length <= self.form.offsetsize else asked_elsewhere).append(number)
+            if code == _PARTS:
+                parts.append(number)
+        found = self._forms[told] = _Form(
+            np.array(elsewhere, np.intp), np.array(nbytes), np.array(asked, np.intp),
+            np.array(asked_elsewhere, np.intp), np.array(parts, np.intp),
+        )  # fmt: skip
         return found
 
-    def _check_values(self, tags: Any, nbytes: npt.NDArray[np.float64]) -> None:
+    def _check_values(self, tags: npt.NDArray[Any], values: npt.NDArray[Any], form: _Form) -> None:
         """That what tags say elsewhere lies in the file: tifffile leaves out what does not, such as words."""
-        outside = tags["value"] + nbytes > self.handle.size
+        outside = values + form.nbytes > self.handle.size
         if outside.any():
-            tag = tags[int(np.argmax(outside))]
+            row, column = np.unravel_index(int(np.argmax(outside)), outside.shape)
+            code = tags[form.elsewhere[column]]["code"]
             raise CorruptDataError(
-                f"what tag {tag['code']} says lies behind the end of this TIFF, which was cut off",
-                key=self.key, offset=int(tag["value"]), expected=f"at most {self.handle.size} bytes",
-                found=int(nbytes[np.argmax(outside)]),
+                f"what tag {code} says lies behind the end of this TIFF, which was cut off",
+                key=self.key, offset=int(values[row, column]), expected=f"at most {self.handle.size} bytes",
+                found=int(form.nbytes[column]),
             )  # fmt: skip
-
-    def _check_places(self, tags: Any) -> None:
-        """That where values lie is said in whole numbers from 0: tifffile takes any, and a fraction would be cut."""
-        for tag in tags[np.isin(tags["code"], _PLACES)]:
-            if int(tag["type"]) not in _NUMBERS:
-                raise MetadataError(
-                    f"tag {tag['code']}, which says where values lie, is of a type that cannot", key=self.key,
-                    expected=f"one of {', '.join(map(str, _NUMBERS))}", found=int(tag["type"]),
-                )  # fmt: skip
 
     def _way(self, tags: npt.NDArray[Any], elsewhere: npt.NDArray[Any]) -> Way:
         """How values are stored, by what tags say themselves and what others say elsewhere; worked out once for all
         directories whose tags have the same bytes.
         """
-        raws = [self._raw(tag, _MOST_VALUES) for tag in elsewhere]
+        raws = [self._raw(tag, _MOST_VALUES) for tag in elsewhere.tolist()]
         told = (tags.tobytes(), elsewhere["code"].tobytes(), *raws)
         if told not in self._known:
-            numbers = {int(tag["code"]): self._numbers(tag, _MOST_VALUES) for tag in itertools.chain(tags, elsewhere)}
-            self._known[told] = _way_of(numbers)
+            both = itertools.chain(tags.tolist(), elsewhere.tolist())
+            self._known[told] = _way_of({tag[0]: self._numbers(tag, _MOST_VALUES) for tag in both})
         return self._known[told]
 
-    def _numbers(self, tag: Any, most: int | None = None) -> list[int]:
+    def _numbers(self, tag: _Tag, most: int | None = None) -> list[int]:
         """The numbers that a tag says, and `most` at most; none of other types."""
-        kind = _NUMBERS.get(int(tag["type"]))
+        kind = _NUMBERS.get(tag[1])
         return [] if kind is None else np.frombuffer(self._raw(tag, most), self.byteorder + kind).tolist()
 
-    def _raw(self, tag: Any, most: int | None) -> bytes:
+    def _raw(self, tag: _Tag, most: int | None) -> bytes:
         """The bytes of what a tag says."""
-        size = int(self._size_of[min(tag["type"], len(_SIZES))])
-        nbytes, raw = int(tag["count"]) * size, bytes(tag.tobytes()[-self.form.offsetsize :])
-        if nbytes <= len(raw):
-            return raw[:nbytes]
+        _, kind, count, value = tag
+        size = _size_of(kind)
+        nbytes = count * size
+        if nbytes <= self.form.offsetsize:
+            return value.to_bytes(self.form.offsetsize, "little" if self.byteorder == "<" else "big")[:nbytes]
         if most is None:
-            self._take(nbytes, int(tag["value"]))
+            self._chains.take(nbytes, value)
         else:
             nbytes = min(nbytes, most * size)
-        self.handle.seek(int(tag["value"]))
+        self.handle.seek(value)
         return bytes(self.handle.read(nbytes))
 
-    def _take(self, nbytes: int, at: int) -> None:
-        """That directories do not share bytes: they would be more than there is room for, each with all the others."""
-        self._nbytes += nbytes
-        if self._nbytes > self.handle.size:
-            raise MetadataError("the directories of this TIFF share bytes", key=self.key, offset=at)
 
-    def _number(self, raw: bytes) -> int:
-        return int.from_bytes(raw, "little" if self.byteorder == "<" else "big")
+def _size_of(kind: int) -> int:
+    """How many bytes an item of a type takes."""
+    return _SIZES[kind] if kind < len(_SIZES) else 0
+
+
+def _no_place(code: int, kind: int, key: str) -> MetadataError:
+    """That where values lie is said in something else than whole numbers from 0: tifffile takes any, and a fraction
+    would be cut.
+    """
+    return MetadataError(
+        f"tag {code}, which says where values lie, is of a type that cannot", key=key,
+        expected=f"one of {', '.join(map(str, _NUMBERS))}", found=kind,
+    )  # fmt: skip
+
+
+def _groups(rows: npt.NDArray[Any]) -> Iterator[tuple[bytes, Sequence[int]]]:
+    """(the bytes of what rows have in common, their numbers) of those that are equal."""
+    if len(rows) == 1 or (rows == rows[0]).all():
+        yield rows[0].tobytes(), range(len(rows))
+        return
+    found: dict[bytes, list[int]] = {}
+    for number, row in enumerate(rows):
+        found.setdefault(row.tobytes(), []).append(number)
+    yield from found.items()
 
 
 def _way_of(told: Mapping[int, Sequence[int]]) -> Way:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["read"]
 
 _FORMAT, _TITLE = "tiff", "TIFF"
+# Directories and what they name are short, and values lie between them.
+_BUFFER = 1 << 13
 # Tiles of other sizes are not read one by one: the effort for each is the same, and large ones take much memory.
 _FEWEST, _MOST = 1 << 14, 64 << 20
 
@@ -39,9 +41,10 @@ def read(store: Store) -> Any:
     tifffile = library("tifffile", "tiff", _TITLE)
     with reading(store.root, _TITLE):
         # Other files that this one names are not opened.
-        source = stream(store)
+        source = stream(store, _BUFFER)
         file = tifffile.TiffFile(source, _multifile=False)
         directories = Directories(file, store.root, source.expect)
+        directories.tell_tifffile(file.pages)
         check_planes(file, store.root)
         refuse_claims(file, len(directories.ways), store.root)
         series = [one for one in file.series if one.keyframe.shape and 0 not in one.shape]

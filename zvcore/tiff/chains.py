@@ -1,0 +1,189 @@
+"""The chains of a TIFF's directories, each of which says where the next one lies: walked to their ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from zvcore.errors import CorruptDataError, MetadataError, ZvcoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence, Set
+
+    import numpy.typing as npt
+
+__all__ = ["Chains", "Rows"]
+
+# More tags than any program writes: tifffile takes such a directory for the end of the chain.
+_MOST_TAGS = 4096
+# How many directories are asked for before it is known that they lie there: at equal distances, and at those that
+# differ by no more than this part of them.
+_FORESEEN, _NEARLY, _ALIKE = 64, 8, 1 / 64
+_SLACK = 1 << 13
+# Those at equal distances are read at once where most of what is read is theirs: how many times as long as one the
+# distance may be, and how many bytes are read.
+_DENSE, _AT_ONCE = 4, 1 << 16
+# How many bytes of directories wait to be looked at together.
+_MOST_BYTES = 1 << 20
+
+
+class Rows(NamedTuple):
+    """Directories that are equally long: where they lie, and the bytes of each."""
+
+    places: Sequence[int]
+    raw: npt.NDArray[np.uint8]
+
+
+class Chains:
+    """Walks chains of directories, with what was seen of others.
+
+    tifffile follows a circle for ever, and takes what leads nowhere for the end: of a file that was cut off, the pages
+    behind would be missing without a word.
+
+    `look` is called with the directories, and
+    `expect` with the places in the file where some are expected, and how far off they may lie.
+    """
+
+    def __init__(
+        self, file: Any, key: str, look: Callable[[Rows], None], expect: Callable[[Sequence[int], int], None]
+    ) -> None:
+        self._look, self._expect = look, expect
+        self._form, self._handle, self._key = file.tiff, file.filehandle, key
+        self._order = np.dtype(f"{file.byteorder}u{file.tiff.offsetsize}")
+        self._is_little = file.byteorder == "<"
+        self._size = int(self._handle.size)
+        self._nbytes = 0
+        # How many bytes the directory has that was read last; at first, what is surely needed of one.
+        self._usual = int(self._form.tagnosize)
+        self._step = self._foreseen = self._gathered = 0
+        # By their lengths: where directories lie that nobody has looked at, and their bytes.
+        self._waiting: dict[int, tuple[list[int], list[bytes]]] = {}
+
+    def walk(self, at: int, known: Set[int]) -> list[int]:
+        """Where the directories of a chain lie, to its end, or to where it meets one of those that are `known`."""
+        error = None
+        seen: dict[int, None] = {}
+        try:
+            self._to_the_end(at, known, seen)
+        except ZvcoreError as raised:
+            error = raised
+        # What is wrong with those before is told first.
+        self._hand_over()
+        if error is not None:
+            raise error
+        return [*seen]
+
+    def take(self, nbytes: int, at: int) -> None:
+        """That directories do not share bytes: they would be more than there is room for, each with all the others."""
+        self._nbytes += nbytes
+        if self._nbytes > self._size:
+            raise MetadataError("the directories of this TIFF share bytes", key=self._key, offset=at)
+
+    def _to_the_end(self, at: int, known: Set[int], seen: dict[int, None]) -> None:
+        self._step = self._foreseen = 0
+        while at:
+            if at in seen:
+                raise MetadataError("the directories of this TIFF lead in a circle", key=self._key, found=at)
+            if at in known:
+                break
+            seen[at] = None
+            stored = self._read(at, len(seen) - 1)
+            self._keep([at], stored)
+            following = self._number(stored[-self._form.offsetsize :])
+            before, self._step = self._step, following - at
+            if self._step == before and len(stored) <= before <= _DENSE * len(stored):
+                following = self._equally_far(following, before, known, seen)
+            else:
+                self._foresee(at, following, before)
+            at = following
+
+    def _equally_far(self, at: int, step: int, known: Set[int], seen: dict[int, None]) -> int:
+        """Look at directories from here on that are as long as the one before, and lie at equal distances that each of
+        them tells, many at a time; where the one behind them lies.
+        """
+        usual = self._usual
+        while at > 0 and at + usual <= self._size:
+            count = min((self._size - at - usual) // step + 1, _AT_ONCE // step or 1)
+            self._handle.seek(at)
+            read = self._handle.read((count - 1) * step + usual)
+            if len(read) != (count - 1) * step + usual:
+                break  # which is told when it is read alone
+            rows = np.frombuffer(read.ljust(count * step, b"\0"), np.uint8).reshape(count, step)[:, :usual]
+            following = rows[:, -self._form.offsetsize :].copy().view(self._order).ravel()
+            places = np.arange(at, at + count * step, step, dtype=np.uint64)
+            # Each is one that the one before leads to, and has as many tags as those before.
+            here = 1 + _as_long_as(following[:-1] == places[1:])
+            here = min(here, _as_long_as((rows[:, : self._form.tagnosize] == self._head).all(axis=1)))
+            found = places[:here].tolist()
+            if not (seen.keys().isdisjoint(found) and known.isdisjoint(found)):
+                here = next(n for n, place in enumerate(found) if place in seen or place in known)
+            if not here:
+                break
+            self.take(here * usual, at)
+            seen.update(dict.fromkeys(found[:here]))
+            self._keep(found[:here], rows[:here].tobytes())
+            before, at = found[here - 1], int(following[here - 1])
+            if here < count or at != before + step:
+                break
+        return at
+
+    def _keep(self, places: Sequence[int], raw: bytes) -> None:
+        """These directories, which are equally long, wait to be looked at together with others."""
+        known, raws = self._waiting.setdefault(len(raw) // len(places), ([], []))
+        known += places
+        raws.append(raw)
+        self._gathered += len(raw)
+        if self._gathered > _MOST_BYTES:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Have those looked at that wait for it."""
+        self._gathered = 0
+        while self._waiting:
+            nbytes, (places, raws) = self._waiting.popitem()
+            self._look(Rows(places, np.frombuffer(b"".join(raws), np.uint8).reshape(len(places), nbytes)))
+
+    def _read(self, at: int, number: int) -> bytes:
+        """A whole directory, with where the next one lies."""
+        form, handle = self._form, self._handle
+        if at >= self._size:
+            raise CorruptDataError(
+                f"the directory behind the first {number} lies behind the end of this TIFF, which was cut off",
+                key=self._key, offset=at, expected=f"an offset below {self._size}, or 0", found=at,
+            )  # fmt: skip
+        handle.seek(at)
+        # In one piece where it is as long as the one before, as most are.
+        stored: bytes = handle.read(self._usual)
+        self._head = np.frombuffer(stored, np.uint8, form.tagnosize) if len(stored) >= form.tagnosize else None
+        count = self._number(stored[: form.tagnosize])
+        nbytes = form.tagnosize + count * form.tagsize + form.offsetsize
+        if not 0 < count <= _MOST_TAGS or at + nbytes > self._size:
+            raise CorruptDataError(
+                f"what should be directory {number} of this TIFF is none", key=self._key, offset=at,
+                expected=f"1 to {_MOST_TAGS} tags in the file", found=count,
+            )  # fmt: skip
+        self.take(nbytes, at)
+        if len(stored) < nbytes:
+            stored += handle.read(nbytes - len(stored))
+        self._usual = nbytes
+        return stored[:nbytes]
+
+    def _foresee(self, at: int, following: int, before: int) -> None:
+        """Tell which directories are likely to come next: those of pages of one size often lie at equal distances."""
+        step = self._step
+        if following < self._foreseen or step <= 0 or abs(step - before) > step * _ALIKE:
+            return
+        # Those of packed pages lie near the places at which equal distances would have them.
+        count, slack = (_FORESEEN, 0) if step == before else (_NEARLY, min(step // 4, _SLACK))
+        places = range(following, self._size, step)[:count]
+        self._expect(places, slack)
+        self._foreseen = following + len(places) * step - slack
+
+    def _number(self, raw: bytes) -> int:
+        return int.from_bytes(raw, "little" if self._is_little else "big")
+
+
+def _as_long_as(true: npt.NDArray[np.bool_]) -> int:
+    """How many of the first are so."""
+    return len(true) if true.all() else int(np.argmin(true))
