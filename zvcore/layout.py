@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.codecs.chain import CodecChain
     from zvcore.documents.known import Shared
+    from zvcore.engine.selection import Selection
     from zvcore.engine.single import OpenShards
     from zvcore.placement import Placement
     from zvcore.stores import Store
@@ -122,6 +123,12 @@ class Layout(ABC):
     @abstractmethod
     def placement(self) -> Placement:
         """How the chunks lie in objects, and are put there."""
+
+    def read_at_once(self, selection: Selection, out: npt.NDArray[Any]) -> bool:
+        """Read the selected items, if they lie together and are so few that all else would take longer: False, where
+        that is not so, or something is wrong that is told when they are read as others are.
+        """
+        return False
 
     @property
     def first_filter(self) -> Codec | None:

@@ -13,6 +13,7 @@ import pytest
 import zvcore
 from zvcore.commands.cli import main
 from zvcore.errors import NotFoundError, ReadOnlyError, UnsupportedError, ZvcoreError
+from zvcore.npy import reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,3 +214,47 @@ def test_what_is_only_read_does_not_tell_to_open_it_for_writing(tmp_path: Path) 
         with pytest.raises(ReadOnlyError, match="only read: convert it"):
             change()
     assert (array[...] == VALUES[0, 0]).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [("<u2", (3, 4)), ("<u2", (5,)), ("<f8", ()), ("|b1", (2, 0, 3)), (">i4", (1, 2, 3)), ("|S7", (2,)), ("<c16", (2,)),
+     ("<M8[s]", (2,)), ([("a", "<i2"), ("b", "<f4")], (3,)), ("<f2", (1,) * 30)],
+)  # fmt: skip
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_headers_are_understood_as_numpy_does(tmp_path: Path, dtype: Any, shape: tuple[int, ...], order: Any) -> None:
+    """Usual ones without Python's parser, whose answer is the same."""
+    values = np.asarray(np.ones(shape, dtype), order=order)
+    np.save(tmp_path / "a.npy", values)
+    head = (tmp_path / "a.npy").read_bytes()
+    usual = reading._usual_values(head[: reading._FIRST])
+    assert (usual is not None) == (values.dtype.kind in "biufc")
+    assert usual in (None, reading._values(head, "a.npy"))
+    assert np.array_equal(zvcore.open(tmp_path / "a.npy")[...], values)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["'<u3', 'fortran_order': False, 'shape': (2,)", "'<u2', 'fortran_order': False, 'shape': (2)",
+     "'<u2', 'fortran_order': False, 'shape': (02,)", "'<u2', 'fortran_order': False, 'shape': (9223372036854775807,)",
+     "'<u2', 'fortran_order': False, 'shape': (99999999999999999999,)", "'<u2', 'fortran_order': 1, 'shape': (2,)",
+     "'<u2', 'fortran_order': False, 'shape': (2,,)", "'<u2', 'fortran_order': False, 'shape': (,)",
+     "'<u2', 'fortran_order': False, 'shape': (-2,)", "'<u2', 'fortran_order': False, 'shape': (1" + "1" * 120 + "x)"],
+)  # fmt: skip
+def test_headers_that_are_almost_usual_are_refused(tmp_path: Path, said: str) -> None:
+    text = f"{{'descr': {said}, }}".ljust(246)
+    head = b"\x93NUMPY\x01\x00" + (len(text) + 1).to_bytes(2, "little") + text.encode() + b"\n"
+    assert len(head) > 200
+    (tmp_path / "a.npy").write_bytes(head + bytes(64))
+    with pytest.raises(ZvcoreError):
+        zvcore.open(tmp_path / "a.npy")
+    assert reading._usual_values(head[: reading._FIRST]) is None
+
+
+def test_a_header_that_ends_elsewhere_than_it_says_is_left_to_numpy(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(4, dtype="<u2"))
+    data = bytearray((tmp_path / "a.npy").read_bytes())
+    length = int.from_bytes(data[8:10], "little")
+    for other in (length - 2, length + 2):
+        data[8:10] = other.to_bytes(2, "little")
+        assert reading._usual_values(bytes(data)) is None

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex
 
 from zvcore.array import Array
+from zvcore.cached import cached_property
 from zvcore.documents.values import as_json
 from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError, UnsupportedError
 from zvcore.format import get_format
@@ -35,14 +36,30 @@ class Facts(MutableMapping[str, Any]):
     """
 
     def __init__(self, given: Mapping[str, Any] | None = None) -> None:
-        self._values: dict[str, Any] = {}
+        self._given = dict(given or {})
+
+    @cached_property
+    def _told(self) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """(what JSON can say, the names of the others): of arrays of which only values are wanted nobody asks."""
+        values: dict[str, Any] = {}
         untold = []
-        for name, value in (given or {}).items():
+        for name, value in self._given.items():
             try:
-                self._values[str(name)] = as_json(value, "attributes")
+                values[str(name)] = as_json(value, "attributes")
             except MetadataError:
                 untold.append(str(name))
-        self.untold = tuple(untold)
+        return values, tuple(untold)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_told_facts, self._told)
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        return self._told[0]
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        return self._told[1]
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -61,6 +78,13 @@ class Facts(MutableMapping[str, Any]):
 
     def __repr__(self) -> str:
         return repr(self._values)
+
+
+def _told_facts(values: dict[str, Any], untold: tuple[str, ...]) -> Facts:
+    """Facts of another process, as JSON has them."""
+    found = Facts()
+    found.__dict__["_told"] = values, untold
+    return found
 
 
 class BorrowedArray(Array[Item]):
@@ -160,12 +184,16 @@ class BorrowedGroup(Group):
         self.format = format
         self.store = store
         self.attrs = attrs if isinstance(attrs, Facts) else Facts(attrs)
-        self.untold = (*(f"the attribute {name!r}" for name in self.attrs.untold), *untold)
+        self._untold = tuple(untold)
         self._members = members
         self._groups: dict[str, BorrowedGroup] = {}
         self._image = image
         if image is not None:
             self.kind = "image"
+
+    @property
+    def untold(self) -> tuple[str, ...]:
+        return (*(f"the attribute {name!r}" for name in self.attrs.untold), *self._untold)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         # What looks the members up may hold open files.

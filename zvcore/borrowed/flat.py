@@ -12,7 +12,7 @@ import numpy.typing as npt
 from zvcore.borrowed.blocks import slabs
 from zvcore.borrowed.reading import ReadLayout, axes_of, check_items
 from zvcore.engine import Keys
-from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError
+from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.exchange.virtual import Piece, Virtual
 from zvcore.layout import Sources
 from zvcore.stores.single_file import SingleFileStore
@@ -21,12 +21,15 @@ from zvcore.stores.zip_store import ZipStore
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from zvcore.engine.selection import Selection
     from zvcore.stores import Store
 
 __all__ = ["FlatLayout", "Values", "flat_virtual"]
 
 # The largest part of a file that other readers see as a chunk.
 _PART = 16 << 20
+# Parts that are no larger, and lie in one piece, are read without the engine.
+_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,38 @@ class FlatLayout(ReadLayout):
         # All of what is compressed has been unpacked, and its checksum seen.
         if isinstance(self.store, ZipStore) and not self.store.is_packed(self.key):
             self.store.check(self.key)
+
+    def read_at_once(self, selection: Selection, out: npt.NDArray[Any]) -> bool:
+        if self.store.local_root is None or out.nbytes > _AT_ONCE or self.form.swapped or self.value_codec is not None:
+            return False
+        turned = self.values.order == "F"
+        start = None if selection.is_points or selection.has_lists else self._first_of(selection, turned)
+        if start is None or not (out.flags.f_contiguous if turned else out.flags.c_contiguous):
+            return False
+        try:
+            data = self.store.get(self.key, self.values.start + start, out.nbytes, stamp=self.stamp)
+        except ZvcoreError:
+            return False
+        if data is None or len(data) != out.nbytes:
+            return False
+        out[...] = np.frombuffer(data, out.dtype).reshape(out.shape, order="F" if turned else "C")
+        return True
+
+    def _first_of(self, selection: Selection, turned: bool) -> int | None:
+        """How far behind the first value those begin that are selected, where they lie one after the other; else None.
+
+        So they do where all of each axis is selected but a part of one, and one item of each that is slower than that.
+        """
+        within, places = selection.share((0,) * len(self.shape), self.shape)
+        start, in_part = 0, False
+        axes = zip(within, places, self.shape, self._strides.tolist(), strict=True)
+        for part, place, extent, stride in reversed([*axes]) if not turned else axes:
+            count = (part.stop - part.start) // part.step
+            if (in_part and count != 1) or (count != 1 and (part.step != 1 or place.step == -1)):
+                return None
+            in_part = in_part or count != extent
+            start += part.start * stride
+        return start
 
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         if self.store.stamp(self.key) != self.stamp:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from zvcore.cached import cached_property
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
 from zvcore.format import Format
 
@@ -42,8 +43,11 @@ class ReadOnlyFormat(Format):
         return MetadataError(f"this is no file of {self.title}", key=store.file, offset=0, found=head[:8] or "nothing")
 
     def _head(self, store: Store) -> bytes:
-        longest = max(at + len(sign) for at, sign in self.signatures)
-        return bytes(store.get(str(store.file), 0, longest) or b"")
+        return bytes(store.get(str(store.file), 0, self._longest) or b"")
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(at + len(sign) for at, sign in self.signatures)
 
     def _signed(self, head: bytes) -> bool:
         return any(head[at : at + len(sign)] == sign for at, sign in self.signatures)
@@ -51,11 +55,13 @@ class ReadOnlyFormat(Format):
     def open(self, store: Store, mode: str = "r", **options: Any) -> Any:
         if mode != "r":
             raise UnsupportedError(f"{self.title} is read here, and not written", key=store.root)
-        if store.file is None or not store.exists(store.file):
-            raise NotFoundError("there is no file here", key=store.root)
-        wrong = None if self.detect(store) else self.unreadable(store)
-        if wrong is not None:
-            raise wrong
+        # What it is detected by is in the file.
+        if not self.detect(store):
+            if store.file is None or not store.exists(store.file):
+                raise NotFoundError("there is no file here", key=store.root)
+            wrong = self.unreadable(store)
+            if wrong is not None:
+                raise wrong
         return self.read(store)
 
     @abstractmethod

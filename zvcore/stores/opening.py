@@ -149,14 +149,26 @@ def open_beside(path: str, mode: str = "r", storage_options: Options = None) -> 
             return None
         if url[1].lower() in ("file", "http", "https"):
             name = unquote(name)
-    if not name or (url is None and os.path.isdir(path)):
+    kind = _kind_of(path) if url is None else 0
+    if not name or stat.S_ISDIR(kind):
         return None
     from zvcore.stores.single_file import SingleFileStore
 
+    if stat.S_ISREG(kind) and mode == "r" and not storage_options and archive_in(above) is None:
+        # In a folder, then, for which nobody need look.
+        return SingleFileStore(LocalStore(above or slash or ".", read_only=True), name)
     try:
         return SingleFileStore(open_store(above or slash or ".", mode, storage_options), name)
     except NotFoundError:
         return None
+
+
+def _kind_of(path: str) -> int:
+    """Of what kind that is to which a path leads (`st_mode`); 0 where nobody knows."""
+    try:
+        return os.stat(path).st_mode
+    except (OSError, ValueError):
+        return 0
 
 
 def open_matching(path: str, mode: str = "r", storage_options: Options = None) -> Store | None:

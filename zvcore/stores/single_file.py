@@ -59,7 +59,8 @@ class SingleFileStore(Store):
         return hash(self._place())
 
     def durable(self, fsync: bool | None, durability: str | None = None) -> SingleFileStore:
-        return SingleFileStore(self.folder.durable(fsync, durability), self.file, self.inside)
+        folder = self.folder.durable(fsync, durability)
+        return self if folder is self.folder else SingleFileStore(folder, self.file, self.inside)
 
     def within(self, path: str) -> SingleFileStore:
         """The same file, of which this path within it is meant."""

@@ -56,6 +56,8 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
     """
     if out.size == 0:
         return False
+    if work.progress is None and layout.read_at_once(selection, out):
+        return False
     try:
         # A caller that holds a lock reads a reopened file.
         shards = None if held_locks or work.progress is not None else layout.open_shards
