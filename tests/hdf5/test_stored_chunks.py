@@ -13,7 +13,7 @@ import zvcore
 from zvcore.borrowed.blocks import BlockLayout
 from zvcore.borrowed.flat import FlatLayout
 from zvcore.borrowed.stored import StoredLayout
-from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
+from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -277,3 +277,41 @@ def test_a_chunk_beyond_what_a_data_set_may_grow_to_is_an_error(tmp_path: Path) 
     with pytest.raises(CorruptDataError, match="beyond what the data set may grow to"):
         zvcore.open(place)[...]
     assert not zvcore.verify(place).ok
+
+
+def test_chunks_are_found_as_the_library_finds_them_one_by_one(tmp_path: Path) -> None:
+    """Those of a part of the array, and those that a larger shape has left behind."""
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        values = file.create_dataset("x", (9, 7, 5), "i4", chunks=(2, 3, 5), maxshape=(None, 20, 5))
+        values[2:5, 4:] = np.arange(3 * 3 * 5).reshape(3, 3, 5)
+        values.resize((9, 20, 5))
+        values[0, 19] = 1
+        values.resize((9, 7, 5))
+        wanted = values[...]
+        places = [values.id.get_chunk_info(number) for number in range(values.id.get_num_chunks())]
+    array = zvcore.open(f"{tmp_path / 'a.h5'}:/x")
+    assert (array[...] == wanted).all()
+    index = array.layout.index
+    grid = (5, 3, 1)
+    inside = {
+        int(np.ravel_multi_index([at // n for at, n in zip(one.chunk_offset, (2, 3, 5), strict=True)], grid)): one
+        for one in places
+        if all(at < n for at, n in zip(one.chunk_offset, (9, 7, 5), strict=True))
+    }
+    assert index.numbers.tolist() == sorted(inside)
+    assert index.offsets.tolist() == [inside[number].byte_offset for number in sorted(inside)]
+    assert index.lengths.tolist() == [inside[number].size for number in sorted(inside)]
+
+
+def test_links_that_lead_nowhere_are_said_to(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"] = np.arange(3)
+        file["soft"], file["dangling"] = h5py.SoftLink("/x"), h5py.SoftLink("/y")
+        file["far"] = h5py.ExternalLink("elsewhere.h5", "/x")
+    path = tmp_path / "a.h5"
+    assert zvcore.open(f"{path}:/soft")[...].tolist() == [0, 1, 2]
+    for name in ("dangling", "nothing", "x/y"):
+        with pytest.raises(NotFoundError):
+            zvcore.open(f"{path}:/{name}")
+    with pytest.raises(UnsupportedError, match="another file"):
+        zvcore.open(f"{path}:/far")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -10,9 +10,11 @@ from zvcore.images import Axis
 from zvcore.images.axes import numbers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from zvcore.images import Axes
 
-__all__ = ["attributes_of", "axes_of", "is_bare_dimension", "untold_of"]
+__all__ = ["Said", "attributes_of", "is_bare_dimension", "said_of"]
 
 # How dimension scales are stored: references, which say nothing elsewhere.
 _LABELS = "DIMENSION_LABELS"
@@ -30,8 +32,25 @@ _SIZES = "element_size_um"
 _MOST_LINKS = 1000
 
 
+class Said(NamedTuple):
+    """What is said of a data set: its attributes, its axes, and in words what is neither."""
+
+    attributes: dict[str, Any]
+    axes: Axes
+    untold: tuple[str, ...]
+
+
 class Unreadable:
     """In the place of an attribute that cannot be read."""
+
+
+def said_of(dataset: Any, rank: int) -> Said:
+    # Names and scales of axes are attributes, too, for each of which the library would look.
+    if len(dataset.attrs):
+        named, attributes = _named(dataset), attributes_of(dataset)
+    else:
+        named, attributes = [("", list[str]())] * rank, {}
+    return Said(attributes, _axes(named, attributes), _untold(dataset, named))
 
 
 def attributes_of(node: Any) -> dict[str, Any]:
@@ -62,10 +81,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def untold_of(dataset: Any) -> tuple[str, ...]:
+def _untold(dataset: Any, named: Sequence[tuple[str, list[str]]]) -> tuple[str, ...]:
     """What a data set says besides its attributes and axes, in words."""
     found = []
-    for axis, (label, scales) in enumerate(_named(dataset)):
+    for axis, (label, scales) in enumerate(named):
         name = _name(label, scales)
         found += [f"the scale {scale!r} of axis {axis}" for scale in scales if scale not in ("", name)]
         if "" in scales:
@@ -155,19 +174,19 @@ def _name(label: str, scales: list[str]) -> str | None:
     return label or (scales[0] if scales else None) or None
 
 
-def axes_of(dataset: Any, attributes: dict[str, Any]) -> Axes:
+def _axes(named: Sequence[tuple[str, list[str]]], attributes: dict[str, Any]) -> Axes:
     """The axes by their labels, or scales, and by the sizes of voxels, as far as somebody said them."""
-    rank = len(dataset.shape)
-    names = [_name(label, scales) for label, scales in _named(dataset)]
+    rank = len(named)
+    names = [_name(label, scales) for label, scales in named]
     said = attributes.get(_SIZES)
     count = min(3, rank)
     sizes = numbers(said.tolist() if isinstance(said, np.ndarray) else said, count)
     if sizes is None or not all(size > 0 for size in sizes):
         return tuple(map(Axis, names))
     places = list(range(rank - count, rank))
-    named = {name.lower(): axis for axis, name in enumerate(names) if name}
-    if count == 3 and {"z", "y", "x"} <= named.keys():
-        places = [named["z"], named["y"], named["x"]]
+    called = {name.lower(): axis for axis, name in enumerate(names) if name}
+    if count == 3 and {"z", "y", "x"} <= called.keys():
+        places = [called["z"], called["y"], called["x"]]
     axes = [Axis(name) for name in names]
     for axis, size in zip(places, sizes, strict=True):
         axes[axis] = Axis(names[axis], "micrometer", size)

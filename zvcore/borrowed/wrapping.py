@@ -159,12 +159,10 @@ def _dask(given: Any) -> Told:
 
 
 def _h5py(given: Any) -> Told:
-    from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of, untold_of
+    from zvcore.borrowed.hdf5_attributes import said_of
 
-    attrs = attributes_of(given)
-    return Told(
-        lambda region: given[region], given.chunks, attrs=attrs, axes=axes_of(given, attrs), untold=untold_of(given)
-    )
+    said = said_of(given, len(given.shape))
+    return Told(lambda region: given[region], given.chunks, attrs=said.attributes, axes=said.axes, untold=said.untold)
 
 
 def _zarr(given: Any) -> Told:

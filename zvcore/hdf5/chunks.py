@@ -27,18 +27,19 @@ _TITLE = "HDF5"
 _MOST_ITEMS = 1 << 62
 # Chunks may skip any of them, and a column of chains has 8 bits.
 _MOST_FILTERS = 8
+# In the place of a length without a limit.
+_ANY = (1 << 64) - 1
 _GZIP, _SHUFFLE, _FLETCHER, _BZIP2, _ZSTD = 1, 2, 3, 307, 32015
 
 
 def stored_layout(blocks: DatasetBlocks) -> StoredLayout | None:
     """The chunks of a data set as the engine reads them itself; None where only h5py can: then it does."""
-    dataset = blocks.dataset
-    if dataset.chunks is None:
+    if blocks.chunks is None:
         return None
     try:
         _refuse_other_items(blocks)
         _refuse_untold_places(blocks)
-        coders = _coders(dataset, blocks.name)
+        coders = _coders(blocks.dataset, blocks.name)
         codecs = [zvcore.codecs.from_zarr2(coder).for_dtype(blocks.dtype) for coder in coders]
     except (UnsupportedError, CodecNotFoundError):
         return None
@@ -46,13 +47,13 @@ def stored_layout(blocks: DatasetBlocks) -> StoredLayout | None:
         return None
     read_index = partial(_index, blocks, len(codecs))
     return StoredLayout(
-        blocks.place, blocks.shape, dataset.chunks, blocks.dtype, _fill(blocks), codecs, read_index, blocks
+        blocks.place, blocks.shape, blocks.chunks, blocks.dtype, _fill(blocks), codecs, read_index, blocks
     )
 
 
 def flat_layout(blocks: DatasetBlocks) -> FlatLayout | None:
     """The values of a data set that lie one after the other; None where they do not, or only h5py can read them."""
-    if blocks.dataset.chunks is not None:
+    if blocks.chunks is not None:
         return None
     try:
         _refuse_other_items(blocks)
@@ -88,7 +89,7 @@ def _refuse_other_items(blocks: DatasetBlocks) -> None:
     if math.prod(blocks.shape) > _MOST_ITEMS:
         raise UnsupportedError("more items than can be counted", key=blocks.name, found=blocks.shape)
     with reading(blocks.name, _TITLE):
-        if blocks.dataset.file.userblock_size:
+        if blocks.file.id.get_create_plist().get_userblock():
             raise UnsupportedError("files that begin with a user block", key=blocks.name)
         same = blocks.dataset.id.get_type() == h5py.h5t.py_create(blocks.dtype, logical=True)
     if blocks.dtype.kind not in "biufcS" or not same:
@@ -139,34 +140,31 @@ def _coders(dataset: Any, where: str) -> list[dict[str, Any]]:
 
 def _index(blocks: DatasetBlocks, filters: int) -> ChunkIndex:
     """Where all chunks are, as HDF5's own index says; of the masks only the bits of the filters that there are."""
-    dataset = blocks.dataset
-    found: list[tuple[int, int, int, int]] = []
-    chunks, grid = dataset.chunks, [-(-n // m) for n, m in zip(blocks.shape, dataset.chunks, strict=True)]
-    strides = [math.prod(grid[axis + 1 :]) for axis in range(len(grid))]
-    # What lies beyond the shape, but within what it may grow to, is left from a larger shape.
-    most = [math.inf if n is None else n for n in dataset.maxshape]
-
-    def note(one: Any) -> None:
-        place = [int(at) // n for at, n in zip(one.chunk_offset, chunks, strict=True)]
-        if all(n < m for n, m in zip(place, grid, strict=True)):
-            number = sum(n * stride for n, stride in zip(place, strides, strict=True))
-            found.append((number, int(one.byte_offset), int(one.size), int(one.filter_mask)))
-        elif any(at >= n for at, n in zip(one.chunk_offset, most, strict=True)):
-            raise CorruptDataError(
-                "a chunk lies beyond what the data set may grow to",
-                key=blocks.name, expected=dataset.maxshape, found=tuple(one.chunk_offset),
-            )  # fmt: skip
-
+    dataset, told = blocks.dataset, list[Any]()
     with reading(blocks.name, _TITLE):
         if hasattr(dataset.id, "chunk_iter"):
-            dataset.id.chunk_iter(note)
+            dataset.id.chunk_iter(told.append)
         else:
-            for number in range(dataset.id.get_num_chunks()):
-                note(dataset.id.get_chunk_info(number))
-    columns = np.array(found, np.uint64).reshape(len(found), 4)
-    numbers, rows = np.unique(columns[:, 0].astype(np.int64), return_index=True)
-    skipped = columns[rows, 3].astype(np.int64) & ((1 << filters) - 1)
-    return ChunkIndex(numbers, columns[rows, 1], columns[rows, 2], skipped)
+            told += map(dataset.id.get_chunk_info, range(dataset.id.get_num_chunks()))
+        most = dataset.maxshape
+    chunks = np.array(dataset.chunks, np.uint64)
+    grid = -(-np.array(blocks.shape, np.int64) // chunks.astype(np.int64))
+    starts = np.array([one.chunk_offset for one in told], np.uint64).reshape(len(told), len(chunks))
+    places = starts // chunks
+    within = (places < grid.astype(np.uint64)).all(axis=1)
+    # What lies beyond the shape, but within what it may grow to, is left from a larger shape.
+    limits = np.array([_ANY if n is None else n for n in most], np.uint64)
+    beyond = ~within & ((starts >= limits) & (limits != _ANY)).any(axis=1)
+    if beyond.any():
+        raise CorruptDataError(
+            "a chunk lies beyond what the data set may grow to",
+            key=blocks.name, expected=most, found=tuple(starts[int(np.argmax(beyond))].tolist()),
+        )  # fmt: skip
+    strides = np.array([math.prod(grid[axis + 1 :].tolist()) for axis in range(len(grid))], np.int64)
+    columns = np.array([(one.byte_offset, one.size, one.filter_mask) for one in told], np.uint64).reshape(len(told), 3)
+    numbers, rows = np.unique((places[within].astype(np.int64) * strides).sum(axis=1), return_index=True)
+    columns = columns[within][rows]
+    return ChunkIndex(numbers, columns[:, 0], columns[:, 1], columns[:, 2].astype(np.int64) & ((1 << filters) - 1))
 
 
 def _chunked(blocks: DatasetBlocks, filters: int) -> Iterator[Piece]:

@@ -55,7 +55,7 @@ def opened(store: SingleFileStore, title: str) -> Any:
 def _is_outdated(h5py: Any, file: Any, stamp: Stamp | None) -> bool:
     if file.id.get_intent() != h5py.h5f.ACC_RDONLY:
         return False  # this process writes it itself, through the same handle
-    number = h5py.h5o.get_info(file["/"].id).fileno
+    number = h5py.h5o.get_info(file.id).fileno
     if len(_began_with) >= _MOST:
         for old in sorted(_began_with)[: _MOST // 2]:
             _began_with.pop(old, None)

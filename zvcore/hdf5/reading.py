@@ -11,7 +11,7 @@ import numpy.typing as npt
 from zvcore.borrowed.array import BorrowedArray, BorrowedGroup, reopened_blocks
 from zvcore.borrowed.blocks import BlockLayout, block_shape
 from zvcore.borrowed.file import library, reading
-from zvcore.borrowed.hdf5_attributes import attributes_of, axes_of, untold_of
+from zvcore.borrowed.hdf5_attributes import attributes_of, said_of
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.hdf5.chunks import flat_layout, stored_layout
 from zvcore.hdf5.handles import opened
@@ -54,7 +54,7 @@ def _node(file: Any, place: SingleFileStore) -> Node:
     if len(parts) > _DEEPEST:
         raise UnsupportedError("groups in groups as deep as this", key=place.root, expected=f"at most {_DEEPEST}")
     with reading(place.root, _TITLE):
-        here = file["/"]
+        here = file
         for part in parts:
             here = child(here, part, place.root)
             if here is None:
@@ -77,18 +77,19 @@ def _group(file: Any, group: Any, place: SingleFileStore) -> BorrowedGroup:
 
 
 def _array(file: Any, dataset: Any, place: SingleFileStore) -> BorrowedArray:
-    if dataset.shape is None:
+    shape = dataset.shape
+    if shape is None:
         raise UnsupportedError("a data set without values", key=place.root)
     if dataset.is_virtual or dataset.external:
         raise UnsupportedError("values that lie in other files, which are not read", key=place.root)
-    blocks = DatasetBlocks(file, dataset, place)
+    blocks = DatasetBlocks(file, dataset, shape, place)
     layout: Layout | None = stored_layout(blocks) or flat_layout(blocks)
     if layout is None:
-        layout = BlockLayout(place.root, blocks, block_shape(blocks.shape, blocks.dtype.itemsize, dataset.chunks))
-    attrs = attributes_of(dataset)
+        layout = BlockLayout(place.root, blocks, block_shape(blocks.shape, blocks.dtype.itemsize, blocks.chunks))
+    said = said_of(dataset, len(shape))
     return BorrowedArray(
-        layout, format=_FORMAT, store=place, attrs=attrs, axes=axes_of(dataset, attrs), whole=dataset.chunks,
-        untold=untold_of(dataset),
+        layout, format=_FORMAT, store=place, attrs=said.attributes, axes=said.axes, whole=blocks.chunks,
+        untold=said.untold,
     )  # fmt: skip
 
 
@@ -97,11 +98,12 @@ class DatasetBlocks:
 
     parallel = False
 
-    def __init__(self, file: Any, dataset: Any, place: SingleFileStore) -> None:
+    def __init__(self, file: Any, dataset: Any, shape: tuple[int, ...], place: SingleFileStore) -> None:
         self.file = file  # open as long as its data set is
         self.dataset, self.place, self.name = dataset, place, place.root
-        self.shape = tuple(dataset.shape)
+        self.shape = tuple(shape)
         self.dtype: np.dtype[Any] = dataset.dtype
+        self.chunks: tuple[int, ...] | None = dataset.chunks
         if self.dtype.hasobject:
             raise UnsupportedError("items without a size of their own", key=place.root, found=str(self.dtype))
         if self.dtype.subdtype is not None:
