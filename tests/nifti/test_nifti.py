@@ -353,3 +353,26 @@ def test_an_image_without_voxels_is_refused_in_words(tmp_path: Path, shape: tupl
     with pytest.raises(UnsupportedError, match="no image without voxels"):
         zvcore.convert(tmp_path / "a.zarr", tmp_path / "a.nii")
     assert not (tmp_path / "a.nii").exists()
+
+
+def test_one_early_part_of_a_packed_volume_is_unpacked_without_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who reads more of it gets all of it at once."""
+    from zvcore.borrowed.unpacking import Unpacked
+
+    values = np.random.default_rng(6).integers(0, 90, (64, 64, 800)).astype("<i2")
+    nibabel.save(nibabel.Nifti1Image(values, np.eye(4)), tmp_path / "a.nii.gz")
+    calls = []
+    at_once = Unpacked._at_once
+    monkeypatch.setattr(Unpacked, "_at_once", lambda self: calls.append(self) or at_once(self))
+    array = zvcore.open(tmp_path / "a.nii.gz")
+    assert (array[..., 20] == values[..., 20]).all()
+    assert not calls
+    assert (array[..., 790] == values[..., 790]).all()
+    assert (array[..., 20] == values[..., 20]).all()
+    assert (array[...] == values).all()
+    assert len(calls) == 1
+    late = zvcore.open(tmp_path / "a.nii.gz")
+    assert (late[..., 790] == values[..., 790]).all()
+    assert len(calls) == 2

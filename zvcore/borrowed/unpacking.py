@@ -26,6 +26,8 @@ _APART = 32 << 20
 _SHORT = 64 << 20
 # What is read first of a file with a header in the stream.
 _HEADER = 1 << 16
+# Of what part of it a single read is quicker in steps, which end where that does.
+_EARLY = 2 / 5
 
 
 class Unpacked:
@@ -40,7 +42,7 @@ class Unpacked:
         self._begin = begin
         # All of it, if that is little, once that was looked at.
         self._whole: memoryview | None = None
-        self._was_looked_at = False
+        self._was_looked_at = self._had_early_part = False
         self._guard = threading.Lock()
         self._marks: list[tuple[int, int, Any]] = [(begin, 0, zlib.decompressobj(31))]
         self._now: tuple[int, int, Any] | None = None
@@ -52,7 +54,7 @@ class Unpacked:
     def read(self, start: int, length: int, short: bool = False) -> bytes | memoryview:
         """`length` bytes from `start` on. CorruptDataError if there are fewer, unless a `short` answer will do."""
         with self._guard:
-            if not self._was_looked_at and start + length > _HEADER:
+            if not self._was_looked_at and start + length > _HEADER and not self._is_early(start + length):
                 self._whole, self._was_looked_at = self._at_once(), True
             found = self._in_steps(start, length) if self._whole is None else self._whole[start : start + length]
         if len(found) != length and not short:
@@ -61,6 +63,13 @@ class Unpacked:
                 expected=f"{start + length} bytes unpacked", found=start + len(found),
             )  # fmt: skip
         return found
+
+    def _is_early(self, end: int) -> bool:
+        """Whether to unpack no more than up to here: the first time only, since others may want other parts."""
+        if self._had_early_part or self.expected is None:
+            return False
+        self._had_early_part = True
+        return end <= self.expected * _EARLY
 
     def _at_once(self) -> memoryview | None:
         """All bytes of a short stream; None of others, and where something is wrong: in steps it is found out what."""
