@@ -18,6 +18,7 @@ PNG, JPEG, TIFF = (".png",), (".jpg", ".jpeg"), (".tif", ".tiff")
 # Those that no format reads as files of their own.
 PICTURES = (*PNG, *JPEG)
 _KINDS = (PNG, JPEG, TIFF)
+_ENDINGS = (*PNG, *JPEG, *TIFF)
 _NUMBER = re.compile("([0-9]+)")
 # Longer ones are no numbers that anybody counts with, and their gaps are not looked for.
 _DIGITS = 18
@@ -27,13 +28,27 @@ _NAMED = 20
 
 def kinds_of(names: Iterable[str]) -> set[tuple[str, ...]]:
     """The kinds of images that there are, as the endings of their names."""
-    return {kind for name in names for kind in _KINDS if name.lower().endswith(kind)}
+    endings = {f".{name.rpartition('.')[2].lower()}" for name in names}
+    return {kind for kind in _KINDS if not endings.isdisjoint(kind)}
 
 
 def images_in(names: Iterable[str]) -> list[str]:
     """The names of images among these, in the order of the numbers in them."""
-    endings = tuple(ending for kind in _KINDS for ending in kind)
-    return sorted((name for name in names if name.lower().endswith(endings) and not name.startswith(".")), key=_order)
+    images = [name for name in names if name.lower().endswith(_ENDINGS) and name[0] != "."]
+    # Numbers of as many digits each are in the order of their letters.
+    return sorted(images, key=_order if _numbers_in(images) is None else None)
+
+
+def _numbers_in(names: Sequence[str]) -> list[tuple[str, ...]] | None:
+    """The numbers in each of these names, where they differ in their digits alone, of which all have as many: as
+    programs write names, which need not be taken apart one by one. None for others.
+    """
+    if not names:
+        return []
+    parts = _NUMBER.split(names[0])
+    form = "".join(f"([0-9]{{{len(part)}}})" if place % 2 else re.escape(part) for place, part in enumerate(parts))
+    found = [*map(re.compile(form).fullmatch, names)]
+    return None if None in found else [match.groups() for match in found if match is not None]
 
 
 def _order(name: str) -> tuple[list[tuple[int, int, str]], str]:
@@ -49,10 +64,12 @@ def _order(name: str) -> tuple[list[tuple[int, int, str]], str]:
 def belong_together(names: Iterable[str]) -> bool:
     """Whether the images among files of these names are of one kind, and their names differ in numbers alone."""
     images = images_in(names)
-    if len(images) < 2 or len(kinds_of(images)) > 1:
+    if len(images) < 2:
         return False
     first = _texts(images[0])
-    return len(first) > 1 and all(_texts(name) == first for name in images)
+    if _numbers_in(images) is not None:
+        return len(first) > 1
+    return len(first) > 1 and len(kinds_of(images)) == 1 and all(_texts(name) == first for name in images)
 
 
 def _texts(name: str) -> list[str]:
@@ -66,9 +83,11 @@ def missing_numbers(names: Sequence[str]) -> list[tuple[int, int]]:
     Where names do not differ in one number alone, they are no such sequence, and have no gaps.
     """
     first = _texts(names[0])
-    if any(_texts(name) != first for name in names):
-        return []
-    rows = [_NUMBER.findall(name.rpartition(".")[0]) for name in names]
+    rows: Sequence[Sequence[str]] | None = _numbers_in(names)
+    if rows is None:
+        if any(_texts(name) != first for name in names):
+            return []
+        rows = [_NUMBER.findall(name.rpartition(".")[0]) for name in names]
     varying = [place for place in range(len(first) - 1) if len({row[place].lstrip("0") for row in rows}) > 1]
     if not varying and len(names) > 1:
         raise MetadataError("two images have the same number", key=names[0], found=names[1])

@@ -22,6 +22,7 @@ __all__ = ["Like", "Picture", "turned_by"]
 Like = tuple[tuple[int, ...], np.dtype[Any]]
 
 _EXTRA = "images"
+_LIBRARIES = {"PNG": "imagecodecs", "JPEG": "simplejpeg"}
 # How large a file may be, and its pixels.
 _LARGEST = 1 << 31
 # For how many bytes a byte of a file can stand by these compressions, and what headers take.
@@ -31,6 +32,8 @@ _SMALL = 1 << 16
 _HEAD = 1 << 18
 _END_OF_IMAGE = b"\xff\xd9"
 _PALETTE_CHANNELS = 4
+# Where the first of the parts of a PNG lies, and as what channels are decoded that are told only there.
+_PNG_CHUNKS, _GRAY_AND_ALPHA = 8, 2
 
 
 class Picture:
@@ -43,21 +46,44 @@ class Picture:
 
     def __init__(self, store: Store, key: str, like: Like | None = None) -> None:
         self.store, self.key = store, key
-        if like is None:
-            values = self._decoded(None)
-            like = values.shape, values.dtype
-        self.shape, self.dtype = like
+        self.shape, self.dtype = like or self._likeness()
 
     def read(self, region: tuple[slice, ...]) -> npt.NDArray[Any]:
         return self._decoded((self.shape, self.dtype))[region]
+
+    def _likeness(self) -> Like:
+        """What a picture is like by its header, where that tells it; else it is decoded."""
+        library(_LIBRARIES[self._title], _EXTRA, self._title)
+        head, size = bytes(self.store.get(self.key, 0, _HEAD) or b""), self.store.size(self.key)
+        try:
+            found = _png_like(head) if self._is_png else _jpeg_like(head)
+        except CorruptDataError:
+            found = None
+        if found is None or size is None:
+            values = self._decoded(None)
+            return values.shape, values.dtype
+        header, like = found
+        try:
+            self._check(header, self._title, size, None)
+        except CorruptDataError as error:
+            error.key = self.key
+            raise
+        return like
+
+    @property
+    def _is_png(self) -> bool:
+        return self.key.lower().endswith(".png")
+
+    @property
+    def _title(self) -> str:
+        return "PNG" if self._is_png else "JPEG"
 
     def _decoded(self, like: Like | None) -> npt.NDArray[Any]:
         data = self.store.get(self.key, 0, _LARGEST + 1)
         if data is None:
             raise NotFoundError("there is no such image", key=self.key)
         data = bytes(data)
-        png = self.key.lower().endswith(".png")
-        title = "PNG" if png else "JPEG"
+        png, title = self._is_png, self._title
         with reading(self.key, title):
             try:
                 header = png_header(data) if png else jpeg_header(data)
@@ -100,8 +126,33 @@ def unlike(key: str, like: Like, found: Like) -> CorruptDataError:
     )  # fmt: skip
 
 
+def _png_like(head: bytes) -> tuple[PictureHeader, Like] | None:
+    """(the header, what pixels are like) of a picture of plain gray or colours, which is decoded as it is stored."""
+    header = png_header(head)
+    at, kind = _PNG_CHUNKS, b""
+    while kind != b"IDAT":
+        length, kind = int.from_bytes(head[at : at + 4], "big"), head[at + 4 : at + 8]
+        at += 12 + length
+        # A colour that stands for nothing makes a channel.
+        if kind == b"tRNS" or len(kind) < 4:
+            return None
+    if header.palette or header.depth < 8 or header.channels == _GRAY_AND_ALPHA:
+        return None
+    frame = (header.height, header.width)
+    shape = frame if header.channels == 1 else (*frame, header.channels)
+    return header, (shape, np.dtype(f"u{header.depth // 8}"))
+
+
+def _jpeg_like(head: bytes) -> tuple[PictureHeader, Like] | None:
+    header = jpeg_header(head)
+    if header.channels not in (1, 3):
+        return None
+    frame = (header.height, header.width)
+    return header, (frame if header.channels == 1 else (*frame, 3), np.dtype(np.uint8))
+
+
 def _png(data: bytes) -> npt.NDArray[Any]:
-    return np.asarray(library("imagecodecs", _EXTRA, "PNG").png_decode(data))
+    return np.asarray(library(_LIBRARIES["PNG"], _EXTRA, "PNG").png_decode(data))
 
 
 def _jpeg(data: bytes, header: PictureHeader) -> npt.NDArray[Any]:
@@ -111,5 +162,5 @@ def _jpeg(data: bytes, header: PictureHeader) -> npt.NDArray[Any]:
     if data.find(_END_OF_IMAGE, header.body) < 0:
         raise CorruptDataError("the JPEG stream has no end", offset=len(data))
     colors = "GRAY" if header.channels == 1 else "RGB"
-    found = np.asarray(library("simplejpeg", _EXTRA, "JPEG").decode_jpeg(data, colorspace=colors, fastdct=False))
+    found = np.asarray(library(_LIBRARIES["JPEG"], _EXTRA, "JPEG").decode_jpeg(data, colorspace=colors, fastdct=False))
     return found[..., 0] if header.channels == 1 else found
