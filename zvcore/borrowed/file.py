@@ -10,13 +10,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
+from zvcore.stores.locks import held_locks
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from typing_extensions import Buffer
 
+    from zvcore.stores.files import OpenFile
     from zvcore.stores import Store
 
 __all__ = ["StoredFile", "library", "readable", "reading", "stream", "told_by"]
@@ -43,6 +46,7 @@ class StoredFile(io.RawIOBase):
         self._store, self._key, self.size, self._at = store, key, size, 0
         self.name = key
         self._far = _FarAway(self._stored, size) if far else None
+        self._held: OpenFile | None = None
 
     @property
     def buffer_size(self) -> int:
@@ -53,6 +57,17 @@ class StoredFile(io.RawIOBase):
         """What begins at about these places is fetched at once, if that saves anything."""
         if self._far is not None:
             self._far.expect(places, slack, lambda ranges: self._store.get_ranges(self._key, ranges, stamp=self._stamp))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Within this, a file of this machine stays open, and is not looked for each time: for many short reads."""
+        store = self._store
+        if isinstance(store, SingleFileStore) and store.folder.local_root is not None and not held_locks:
+            self._held = store.folder.kept_file(self._key)
+        try:
+            yield
+        finally:
+            self._held = None
 
     def readable(self) -> bool:
         return True
@@ -79,7 +94,11 @@ class StoredFile(io.RawIOBase):
         return count
 
     def _stored(self, at: int, count: int) -> bytes | memoryview:
-        data = self._store.get(self._key, at, count, stamp=self._stamp)
+        held = self._held
+        if held is not None:
+            data: bytes | memoryview | None = held.read(at, count)
+        else:
+            data = self._store.get(self._key, at, count, stamp=self._stamp)
         if data is None or len(data) != count:
             raise CorruptDataError("the file became shorter", key=self._key, offset=at, expected=count)
         return data
@@ -156,6 +175,9 @@ class Buffered(io.BufferedReader):
     def expect(self, places: Sequence[int], slack: int = 0) -> None:
         """What begins at these places of the file, or so many bytes off, is likely to be read next."""
         self.raw.expect(places, slack)
+
+    def held(self) -> AbstractContextManager[None]:
+        return self.raw.held()
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > _BUFFER:

@@ -40,17 +40,18 @@ def read(store: Store) -> Any:
     assert isinstance(store, SingleFileStore)
     tifffile = library("tifffile", "tiff", _TITLE)
     with reading(store.root, _TITLE):
-        # Other files that this one names are not opened.
         source = stream(store, _BUFFER)
-        file = tifffile.TiffFile(source, _multifile=False)
-        directories = Directories(file, store.root, source.expect)
-        directories.tell_tifffile(file.pages)
-        check_planes(file, store.root)
-        refuse_claims(file, len(directories.ways), store.root)
-        series = [one for one in file.series if one.keyframe.shape and 0 not in one.shape]
-        if not series:
-            raise UnsupportedError("there is no image in this TIFF", key=store.root)
-        words = words_of(file, series)
+        with source.held():
+            # Other files that this one names are not opened.
+            file = tifffile.TiffFile(source, _multifile=False)
+            directories = Directories(file, store.root, source.expect)
+            directories.tell_tifffile(file.pages)
+            check_planes(file, store.root)
+            refuse_claims(file, len(directories.ways), store.root)
+            series = [one for one in file.series if one.keyframe.shape and 0 not in one.shape]
+            if not series:
+                raise UnsupportedError("there is no image in this TIFF", key=store.root)
+            words = words_of(file, series)
     parts = [part for part in store.inside.split("/") if part]
     if not parts and len(series) > 1:
         members = {
