@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import pickle
 import struct
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import zvcore
 from zvcore.errors import CorruptDataError, MetadataError, UnsupportedError, ZvcoreError
+from zvcore.tiff.directories import Directories
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -259,3 +261,81 @@ def test_tifffile_is_told_where_directories_lie(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(tifffile.TiffPages, "_seek", counted)
     assert zvcore.open(path).shape == VALUES.shape
     assert not [index for index in looks if index > 1 or index < 0]
+
+
+def _given(path: Path) -> Any:
+    """tifffile's file, with what it is told."""
+    file = tifffile.TiffFile(path)
+    Directories(file, "a.tif", lambda places, slack: None).tell_tifffile(file, tifffile.TiffFrame)
+    return file
+
+
+@pytest.mark.parametrize("byteorder", ["<", ">"])
+@pytest.mark.parametrize("bigtiff", [False, True])
+@pytest.mark.parametrize("tile", [None, (16, 16), (32, 48)])
+def test_tifffile_is_told_what_it_would_read_of_each_page(
+    tmp_path: Path, byteorder: Any, bigtiff: bool, tile: Any
+) -> None:
+    """Strips and tiles, one of a page or many, whose places lie in its directory or behind it."""
+    path, values = tmp_path / "a.tif", np.repeat(np.repeat(VALUES[:40], 3, axis=1), 3, axis=2)
+    options = {"tile": tile} if tile else {"rowsperstrip": 24}
+    tifffile.imwrite(path, values, bigtiff=bigtiff, byteorder=byteorder, photometric="minisblack",
+                     compression="zlib", **options)  # fmt: skip
+    with _given(path) as told, tifffile.TiffFile(path) as file:
+        assert sorted(told.pages._loaded) == [*range(40)]
+        for ours, theirs in zip(told.series[0].pages, file.series[0].pages, strict=True):
+            for name in ("index", "offset", "dataoffsets", "databytecounts", "jpegtables", "subifds", "shape", "dtype"):
+                assert getattr(ours, name) == getattr(theirs, name), name
+    array = zvcore.open(path)
+    assert (array[...] == values).all()
+    assert (array[17] == values[17]).all()
+
+
+def test_places_that_lie_elsewhere_than_behind_the_directory_are_left_to_tifffile(tmp_path: Path) -> None:
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, VALUES[:9], photometric="minisblack", compression="zlib", rowsperstrip=4)
+    with tifffile.TiffFile(path) as file:
+        tags = [file.pages[number].aspage().tags[273] for number in (4, 5)]
+        places = [tag.valueoffset for tag in tags]
+    data = bytearray(path.read_bytes())
+    # Those of one stand at the end, and those of another before their directory.
+    raw = [bytes(data[place : place + 16]) for place in places]
+    with tifffile.TiffFile(path) as file:
+        gap = file.pages[0].tags[305]
+        front = gap.valueoffset if gap.count >= 17 else None
+    struct.pack_into("<I", data, tags[0].offset + 8, len(data))
+    data += raw[0]
+    if front is not None:
+        data[front : front + 16] = raw[1]
+        struct.pack_into("<I", data, tags[1].offset + 8, front)
+    path.write_bytes(data)
+    with _given(path) as told:
+        assert not set(told.pages._loaded) & {4}
+    assert (zvcore.open(path)[...] == VALUES[:9]).all()
+
+
+def test_pages_of_which_tifffile_asks_more_are_left_to_it(tmp_path: Path) -> None:
+    path, values = tmp_path / "a.tif", VALUES[:6]
+    with tifffile.TiffWriter(path) as writer:
+        writer.write(values, photometric="minisblack", compression="zlib", subifds=1)
+        writer.write(values[:, ::2, ::2], photometric="minisblack", compression="zlib", subfiletype=1)
+    with _given(path) as told:
+        assert sorted(told.pages._loaded) == [0]
+    assert (zvcore.open(path)["0"][...] == values).all()
+    assert (zvcore.open(path)["1"][...] == values[:, ::2, ::2]).all()
+
+
+def test_nothing_is_told_where_tifffile_keeps_pages_otherwise(tmp_path: Path) -> None:
+    """It is its own affair, and another version may do it in another way."""
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, VALUES[:5], photometric="minisblack", compression="zlib")
+    with tifffile.TiffFile(path) as file:
+        directories = Directories(file, "a.tif", lambda places, slack: None)
+        for pages in (
+            SimpleNamespace(),
+            SimpleNamespace(_offsets=[1, 2], _indexed=False),
+            SimpleNamespace(_offsets=()),
+        ):
+            before = repr(pages)
+            directories.tell_tifffile(SimpleNamespace(pages=pages), tifffile.TiffFrame)
+            assert repr(pages) == before

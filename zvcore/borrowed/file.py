@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-    from zvcore.stores.files import OpenFile
     from zvcore.stores import Store
+    from zvcore.stores.files import OpenFile
 
 __all__ = ["StoredFile", "library", "readable", "reading", "stream", "told_by"]
 

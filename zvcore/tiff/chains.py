@@ -24,15 +24,18 @@ _SLACK = 1 << 13
 # Those at equal distances are read at once where most of what is read is theirs: how many times as long as one the
 # distance may be, and how many bytes are read.
 _DENSE, _AT_ONCE = 4, 1 << 16
+# How many bytes behind a directory are read with it: what does not fit into it most often lies there.
+_BEHIND = 512
 # How many bytes of directories wait to be looked at together.
 _MOST_BYTES = 1 << 20
 
 
 class Rows(NamedTuple):
-    """Directories that are equally long: where they lie, and the bytes of each."""
+    """Directories that are equally long: where they lie, the bytes of each, and some that lie behind it, if any."""
 
     places: Sequence[int]
     raw: npt.NDArray[np.uint8]
+    behind: npt.NDArray[np.uint8]
 
 
 class Chains:
@@ -57,8 +60,9 @@ class Chains:
         # How many bytes the directory has that was read last; at first, what is surely needed of one.
         self._usual = int(self._form.tagnosize)
         self._step = self._foreseen = self._gathered = 0
-        # By their lengths: where directories lie that nobody has looked at, and their bytes.
-        self._waiting: dict[int, tuple[list[int], list[bytes]]] = {}
+        # By their lengths, and how many bytes behind them are known: where directories lie that nobody has looked at,
+        # and their bytes.
+        self._waiting: dict[tuple[int, int], tuple[list[int], list[bytes]]] = {}
 
     def walk(self, at: int, known: Set[int]) -> list[int]:
         """Where the directories of a chain lie, to its end, or to where it meets one of those that are `known`."""
@@ -88,11 +92,11 @@ class Chains:
             if at in known:
                 break
             seen[at] = None
-            stored = self._read(at, len(seen) - 1)
-            self._keep([at], stored)
-            following = self._number(stored[-self._form.offsetsize :])
+            stored, nbytes = self._read(at, len(seen) - 1)
+            self._keep([at], stored, nbytes)
+            following = self._number(stored[nbytes - self._form.offsetsize : nbytes])
             before, self._step = self._step, following - at
-            if self._step == before and len(stored) <= before <= _DENSE * len(stored):
+            if self._step == before and nbytes <= before <= _DENSE * nbytes:
                 following = self._equally_far(following, before, known, seen)
             else:
                 self._foresee(at, following, before)
@@ -122,15 +126,15 @@ class Chains:
                 break
             self.take(here * usual, at)
             seen.update(dict.fromkeys(found[:here]))
-            self._keep(found[:here], rows[:here].tobytes())
+            self._keep(found[:here], rows[:here].tobytes(), usual)
             before, at = found[here - 1], int(following[here - 1])
             if here < count or at != before + step:
                 break
         return at
 
-    def _keep(self, places: Sequence[int], raw: bytes) -> None:
-        """These directories, which are equally long, wait to be looked at together with others."""
-        known, raws = self._waiting.setdefault(len(raw) // len(places), ([], []))
+    def _keep(self, places: Sequence[int], raw: bytes, nbytes: int) -> None:
+        """These directories of so many bytes, each with what is known behind it, wait to be looked at with others."""
+        known, raws = self._waiting.setdefault((nbytes, len(raw) // len(places) - nbytes), ([], []))
         known += places
         raws.append(raw)
         self._gathered += len(raw)
@@ -141,11 +145,12 @@ class Chains:
         """Have those looked at that wait for it."""
         self._gathered = 0
         while self._waiting:
-            nbytes, (places, raws) = self._waiting.popitem()
-            self._look(Rows(places, np.frombuffer(b"".join(raws), np.uint8).reshape(len(places), nbytes)))
+            (nbytes, behind), (places, raws) = self._waiting.popitem()
+            rows = np.frombuffer(b"".join(raws), np.uint8).reshape(len(places), nbytes + behind)
+            self._look(Rows(places, rows[:, :nbytes], rows[:, nbytes:]))
 
-    def _read(self, at: int, number: int) -> bytes:
-        """A whole directory, with where the next one lies."""
+    def _read(self, at: int, number: int) -> tuple[bytes, int]:
+        """(a whole directory, with where the next one lies and what else was read, how long the directory is)."""
         form, handle = self._form, self._handle
         if at >= self._size:
             raise CorruptDataError(
@@ -154,7 +159,7 @@ class Chains:
             )  # fmt: skip
         handle.seek(at)
         # In one piece where it is as long as the one before, as most are.
-        stored: bytes = handle.read(self._usual)
+        stored: bytes = handle.read(self._usual + _BEHIND)
         self._head = np.frombuffer(stored, np.uint8, form.tagnosize) if len(stored) >= form.tagnosize else None
         count = self._number(stored[: form.tagnosize])
         nbytes = form.tagnosize + count * form.tagsize + form.offsetsize
@@ -167,7 +172,7 @@ class Chains:
         if len(stored) < nbytes:
             stored += handle.read(nbytes - len(stored))
         self._usual = nbytes
-        return stored[:nbytes]
+        return stored[: nbytes + _BEHIND], nbytes
 
     def _foresee(self, at: int, following: int, before: int) -> None:
         """Tell which directories are likely to come next: those of pages of one size often lie at equal distances."""

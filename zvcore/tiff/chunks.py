@@ -75,20 +75,20 @@ def _index(segments: Segments, plain: bool) -> ChunkIndex:
     """Where all tiles are. What is not compressed may have bytes behind it."""
     each = math.prod(segments.grid)
     offsets, lengths = [], []
-    for page in segments.pages:
-        with reading(segments.place.root, "TIFF"):
+    with reading(segments.place.root, "TIFF"):
+        for page in segments.pages:
             ours, theirs = page.dataoffsets, page.databytecounts
-        if min(len(ours), len(theirs)) < each:
-            raise CorruptDataError(
-                "a page has fewer tiles or strips than its shape needs", key=segments.place.root,
-                expected=each, found=min(len(ours), len(theirs)),
-            )  # fmt: skip
-        try:
-            offsets.append(np.array(ours[:each], np.uint64))
-            lengths.append(np.array(theirs[:each], np.uint64))
-        except OverflowError as error:
-            raise CorruptDataError("a tile or strip lies nowhere", key=segments.place.root, found=str(error)) from error
-    offset, length = np.concatenate(offsets), np.concatenate(lengths)
+            if min(len(ours), len(theirs)) < each:
+                raise CorruptDataError(
+                    "a page has fewer tiles or strips than its shape needs", key=segments.place.root,
+                    expected=each, found=min(len(ours), len(theirs)),
+                )  # fmt: skip
+            offsets.append(ours[:each])
+            lengths.append(theirs[:each])
+    try:
+        offset, length = np.array(offsets, np.uint64).ravel(), np.array(lengths, np.uint64).ravel()
+    except OverflowError as error:
+        raise CorruptDataError("a tile or strip lies nowhere", key=segments.place.root, found=str(error)) from error
     (numbers,) = np.nonzero((offset != 0) & (length != 0))
     offset, length = offset[numbers], length[numbers]
     if plain:

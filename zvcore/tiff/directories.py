@@ -39,6 +39,9 @@ _WAYS = {
 _TILE_WIDTH, _PARTS = 322, 330
 # Offsets and lengths of strips and tiles, and where directories of parts lie.
 _PLACES = (273, 279, 324, 325, _PARTS)
+_LISTS = ((273, 324), (279, 325))
+# JPEG's own tables.
+_TABLES = 347
 # Of how many samples the bits are looked at, of which some programs name those of each: hardly ever do they differ.
 _MOST_VALUES = 64
 # How a tag lies by the size of offsets. Other forms, such as that of NDPI, have more than this.
@@ -56,6 +59,8 @@ class _Form(NamedTuple):
     asked      those that tell how values are stored, by themselves, and
     asked_elsewhere  elsewhere
     parts      those that name directories of parts
+    lists      those that name where strips or tiles lie, and how long they are; None where that is not all that differs
+               from one page to another
     """
 
     elsewhere: npt.NDArray[np.intp]
@@ -63,6 +68,7 @@ class _Form(NamedTuple):
     asked: npt.NDArray[np.intp]
     asked_elsewhere: npt.NDArray[np.intp]
     parts: npt.NDArray[np.intp]
+    lists: tuple[int, int] | None
 
 
 class Directories:
@@ -82,6 +88,10 @@ class Directories:
         self._known: dict[tuple[bytes, ...], Way] = {}
         # By the codes of tags, their types and counts, as they lie in the file.
         self._forms: dict[bytes, _Form] = {}
+        # By where a directory lies: where its strips or tiles lie, and how long they are, where that is known so early
+        # and tifffile is going to ask each page for it.
+        self._lists: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        self._are_asked = bool(file.is_shaped) and not file.pages.first.is_contiguous
         lies = _TAGS.get((self.form.offsetsize, self.form.tagsize))
         self._tags = None if lies is None else np.dtype(lies).newbyteorder(self.byteorder)
         self._chains = Chains(file, key, self._look, expect)
@@ -92,16 +102,28 @@ class Directories:
         while self._parts:
             self._chains.walk(self._parts.pop(), self.ways.keys())
 
-    def tell_tifffile(self, pages: Any) -> None:
-        """Spare tifffile to look for the directories again, which takes it longer than all else, where it keeps them as
-        it does now. Others of its versions look for themselves.
+    def tell_tifffile(self, file: Any, frame: type[Any]) -> None:
+        """Spare tifffile to look for the directories again, which takes it longer than all else, and for what they say,
+        where it keeps that as it does now. Others of its versions look for themselves.
+
+        `frame` is its class of pages that are stored as another.
         """
+        pages = file.pages
         found: object = getattr(pages, "_offsets", None)
         if not isinstance(found, list) or getattr(pages, "_indexed", None) is not False or self._tags is None:
             return
-        if found == self.main[: len(found)]:
-            found[:] = self.main
-            pages._indexed = True
+        if found != self.main[: len(found)]:
+            return
+        found[:] = self.main
+        pages._indexed = True
+        loaded: object = getattr(pages, "_loaded", None)
+        if not isinstance(loaded, dict) or not self._lists:
+            return
+        first = self.ways[self.main[0]]
+        for index, place in enumerate(self.main):
+            lists = self._lists.get(place)
+            if lists is not None and self.ways[place] == first and index not in loaded:
+                loaded[index] = frame(file, index, offset=place, dataoffsets=lists[0], databytecounts=lists[1])
 
     def check_alike(self, pages: Sequence[Any], keyframe: Any) -> None:
         """That values of pages are stored as those of the one that they are decoded as."""
@@ -132,11 +154,13 @@ class Directories:
         told.reshape(*tags.shape, -1)[:, :, -of_value:] = 0
         for form, of in _groups(told):
             if len(of) == count:
-                self._look_at_alike(form, tags, rows.places)
+                known = self._look_at_alike(form, tags, rows.places)
             else:
-                self._look_at_alike(form, tags[of], [rows.places[n] for n in of])
+                known = self._look_at_alike(form, tags[of], [rows.places[n] for n in of])
+            if known.lists is not None and self._are_asked:
+                self._take_lists(known.lists, tags[of], [rows.places[n] for n in of], rows, of)
 
-    def _look_at_alike(self, told: bytes, tags: npt.NDArray[Any], places: Sequence[int]) -> None:
+    def _look_at_alike(self, told: bytes, tags: npt.NDArray[Any], places: Sequence[int]) -> _Form:
         """Look at directories whose tags have the same codes, types and counts."""
         known = self._forms.get(told) or self._form_of(told, tags[0])
         values = tags["value"]
@@ -152,6 +176,29 @@ class Directories:
                 self.ways.update(dict.fromkeys(places if len(of) == len(tags) else [places[n] for n in of], way))
         for tag in tags[:, known.parts].ravel().tolist() if len(known.parts) else ():
             self._parts += [part for part in self._numbers(tag) if part]
+        return known
+
+    def _take_lists(
+        self, lists: tuple[int, int], tags: npt.NDArray[Any], places: Sequence[int], rows: Rows, of: Sequence[int]
+    ) -> None:
+        """Note where strips or tiles lie, and how long they are, where what was read tells it of all directories."""
+        found = []
+        for column in lists:
+            kind, count = self.byteorder + _NUMBERS[int(tags[0, column]["type"])], int(tags[0, column]["count"])
+            nbytes = count * np.dtype(kind).itemsize
+            values = tags["value"][:, column]
+            if nbytes <= self.form.offsetsize:
+                raw = np.frombuffer(values.tobytes(), np.uint8).reshape(len(tags), -1)[:, :nbytes]
+            else:
+                ends = np.array(places, np.int64) + rows.raw.shape[1]
+                # Where values begin in what was read: of 64 bits without a sign, those before it lie far behind it.
+                begin = values.astype(np.uint64) - ends.astype(np.uint64)
+                if nbytes > rows.behind.shape[1] or (begin > rows.behind.shape[1] - nbytes).any():
+                    return
+                columns = begin.astype(np.intp)[:, None] + np.arange(nbytes)
+                raw = rows.behind[np.array(of, np.intp)[:, None], columns]
+            found.append(map(tuple, np.ascontiguousarray(raw).view(kind).tolist()))
+        self._lists.update(zip(places, zip(*found, strict=True), strict=True))
 
     def _form_of(self, told: bytes, tags: npt.NDArray[Any]) -> _Form:
         """What all directories have in common whose tags have these codes, types and counts."""
@@ -171,7 +218,7 @@ class Directories:
                 parts.append(number)
         found = self._forms[told] = _Form(
             np.array(elsewhere, np.intp), np.array(nbytes), np.array(asked, np.intp),
-            np.array(asked_elsewhere, np.intp), np.array(parts, np.intp),
+            np.array(asked_elsewhere, np.intp), np.array(parts, np.intp), _lists_of(tags.tolist()),
         )  # fmt: skip
         return found
 
@@ -221,6 +268,19 @@ class Directories:
 def _size_of(kind: int) -> int:
     """How many bytes an item of a type takes."""
     return _SIZES[kind] if kind < len(_SIZES) else 0
+
+
+def _lists_of(tags: Sequence[_Tag]) -> tuple[int, int] | None:
+    """Which of the tags of a directory name where strips or tiles lie, and how long they are; None where tifffile asks
+    a page for more.
+    """
+    codes = [code for code, *_ in tags]
+    places, lengths = ([n for n, code in enumerate(codes) if code in either] for either in _LISTS)
+    if len(places) != 1 or len(lengths) != 1 or not {_PARTS, _TABLES}.isdisjoint(codes):
+        return None
+    (_, kind, count, _), (_, other, others, _) = tags[places[0]], tags[lengths[0]]
+    known = kind in _NUMBERS and other in _NUMBERS
+    return (places[0], lengths[0]) if known and 0 < count == others else None
 
 
 def _no_place(code: int, kind: int, key: str) -> MetadataError:

@@ -45,7 +45,7 @@ def read(store: Store) -> Any:
             # Other files that this one names are not opened.
             file = tifffile.TiffFile(source, _multifile=False)
             directories = Directories(file, store.root, source.expect)
-            directories.tell_tifffile(file.pages)
+            directories.tell_tifffile(file, tifffile.TiffFrame)
             check_planes(file, store.root)
             refuse_claims(file, len(directories.ways), store.root)
             series = [one for one in file.series if one.keyframe.shape and 0 not in one.shape]
