@@ -40,6 +40,7 @@ def _optional(name: str) -> Any:
 
 
 h5py, tifffile, nibabel, mrcfile, nrrd = map(_optional, ("h5py", "tifffile", "nibabel", "mrcfile", "nrrd"))
+pillow, imagecodecs = map(_optional, ("PIL.Image", "imagecodecs"))
 
 
 @cache
@@ -136,6 +137,36 @@ def of_npy(key: Any) -> Calls:
     return {"zvcore": lambda: zvcore.open(path)[key], "numpy": lambda: np.array(np.load(path, mmap_mode="r")[key])}
 
 
+@cache
+def folder(kind: str) -> Path:
+    """Half of the planes, each as a file, as programs for tomography and light sheets write them."""
+    path = scratch() / f"images {kind}"
+    path.mkdir()
+    for number, plane in enumerate(values()[: SIDE // 2]):
+        name = path / f"slice_{number:04}{kind}"
+        if kind == ".png":
+            pillow.fromarray((plane >> 4).astype("u1")).save(name)
+        else:
+            tifffile.imwrite(name, plane, photometric="minisblack")
+    return path
+
+
+def of_folder(kind: str, key: Any) -> Calls:
+    """The others are told which file it is; of all, they list the folder themselves."""
+    path = folder(kind)
+
+    def one(name: Path) -> Any:
+        return np.asarray(pillow.open(name)) if kind == ".png" else tifffile.imread(name)
+
+    def theirs() -> Any:
+        if key != WHOLE:
+            return one(path / f"slice_{key[0]:04}{kind}")
+        names = sorted(path.iterdir())
+        return np.stack([one(name) for name in names]) if kind == ".png" else tifffile.imread(names)
+
+    return {"zvcore": lambda: zvcore.open(path)[key], "Pillow" if kind == ".png" else "tifffile": theirs}
+
+
 PARTS = {"all": WHOLE, "a plane": PLANE}
 # What is read: the library that there must be, what it is called, and what makes the calls.
 FILES: dict[str, tuple[Any, str, Callable[[Any], Calls]]] = {
@@ -160,6 +191,14 @@ CONTESTS = [
         Contest(f"open and read all of NRRD, {encoding}", ("zvcore", "pynrrd"), partial(of_nrrd, encoding))
         for encoding in ("gzip", "raw")
         if nrrd is not None
+    ),
+    *(
+        Contest(
+            f"open and read {part} of a folder of {kind[1:].upper()}", ("zvcore", who), partial(of_folder, kind, key)
+        )
+        for kind, who, libraries in ((".png", "Pillow", (pillow, imagecodecs)), (".tif", "tifffile", (tifffile,)))
+        for part, key in (("all images", WHOLE), ("one image", PLANE))
+        if None not in libraries
     ),
 ]
 
