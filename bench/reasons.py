@@ -37,10 +37,15 @@ REASONS = (
     ),
     (
         "borrowed", r"open and read a plane of NIfTI, gzip",
-        "a stream that stands for at most 64 MiB is unpacked as a whole and kept: the next plane costs nothing",
+        "a plane behind the first two fifths of a stream that stands for at most 64 MiB has all of it unpacked and kept: "
+        "the next plane costs nothing",
     ),
     (
-        "borrowed", r"open and read (a plane of .*|all of TIFF, raw)",
+        "borrowed", r"open and read one image of a folder of .*",
+        "the folder is listed and its first image looked at, where the others are given the name of the file",
+    ),
+    (
+        "borrowed", r"open and read a plane of .*",
         "what a file says of itself is read and checked when it is opened: attributes, axes, every directory of a TIFF",
     ),
     (

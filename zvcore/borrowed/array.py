@@ -133,6 +133,15 @@ class BorrowedArray(Array[Item]):
     def store(self) -> Store:
         return self._place
 
+    def like_it(self, layout: Layout, store: Store) -> BorrowedArray[Item]:
+        """An array that lies elsewhere, of which all is said that is said of this one."""
+        found: BorrowedArray[Item] = BorrowedArray(
+            layout, format=self.format, store=store, attrs=self._facts, axes=self.axes, whole=self.whole,
+            order=self.order, image=self._image, untold=self._untold,
+        )  # fmt: skip
+        found.values_mean = self.values_mean
+        return found
+
     def _check_writable(self) -> None:
         raise ReadOnlyError(_ONLY_READ, key=self.store.root)
 

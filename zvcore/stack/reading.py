@@ -25,6 +25,7 @@ from zvcore.images import Axis
 from zvcore.images.axes import nanometers
 from zvcore.stack.names import PICTURES, images_in, kinds_of, missing_numbers, told_numbers
 from zvcore.stack.pictures import Like, Picture, turned_by, unlike
+from zvcore.stack.twins import Twins
 from zvcore.stores.matching import MatchingStore
 from zvcore.stores.single_file import SingleFileStore
 
@@ -51,6 +52,8 @@ class Opening:
     like  what they have to be like, once it is known, and what their values have to
     mean  (see `BorrowedArray`)
     axes  what the first says of its axes, which holds for the whole stack
+
+    Those that are as the last one was in all but their values are not understood anew.
     """
 
     def __init__(self, store: Store, names: Sequence[str]) -> None:
@@ -58,14 +61,23 @@ class Opening:
         self.like: Like | None = None
         self.mean = ""
         self.axes: Axes = ()
+        self._twins: Twins | None = None
         self._warned = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is like another file would be opened with that.
+        return {**vars(self), "_twins": None}
 
     def __call__(self, number: int) -> Array:
         name = self.names[number]
+        twin = None if self._twins is None else self._twins.array(self.store, name)
+        if twin is not None:
+            return twin
         found = _picture(self.store, name, self.like) if name.lower().endswith(PICTURES) else _file(self.store, name)
         here = found.shape, found.dtype
         if self.like is None:
             self.like, self.mean, self.axes = here, _mean(found), _axes(found)
+            self._twins = Twins.of(self.store, name, found)
             return found
         if here != self.like:
             raise unlike(name, self.like, here)
@@ -79,6 +91,7 @@ class Opening:
             # One is enough: of all others `verify` tells.
             self._warned = True
             warnings.warn(f"{self.store.root}/{name}: {said}", LostMetadataWarning, stacklevel=2)
+        self._twins = Twins.of(self.store, name, found) or self._twins
         return found
 
 
