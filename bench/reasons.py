@@ -37,8 +37,8 @@ REASONS = (
     ),
     (
         "borrowed", r"open and read a plane of NIfTI, gzip",
-        "a plane behind the first two fifths of a stream that stands for at most 64 MiB has all of it unpacked and kept: "
-        "the next plane costs nothing",
+        "a plane behind the first two fifths of a stream that stands for at most 64 MiB has all of it unpacked and "
+        "kept: the next plane costs nothing",
     ),
     (
         "borrowed", r"open and read one image of a folder of .*",
