@@ -44,11 +44,13 @@ class Stack(ReadOnlyFormat):
             folders, names = store.list_dir()
         except UnsupportedError:  # what cannot be listed
             return False
-        if any(not name.startswith(".") for name in folders) or not self.gathers(names):
-            return False
+        from zvcore.stack.names import belonging
         from zvcore.stack.reading import is_flat
 
-        return is_flat(store, names)
+        if any(not name.startswith(".") for name in folders):
+            return False
+        images = belonging(names)
+        return bool(images) and is_flat(store, images[0])
 
     def gathers(self, names: Iterable[str]) -> bool:
         from zvcore.stack.names import belong_together

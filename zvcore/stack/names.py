@@ -12,7 +12,7 @@ from zvcore.errors import MetadataError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["PICTURES", "belong_together", "images_in", "kinds_of", "missing_numbers", "told_numbers"]
+__all__ = ["PICTURES", "belong_together", "belonging", "images_in", "kinds_of", "missing_numbers", "told_numbers"]
 
 PNG, JPEG, TIFF = (".png",), (".jpg", ".jpeg"), (".tif", ".tiff")
 # Those that no format reads as files of their own.
@@ -36,19 +36,18 @@ def images_in(names: Iterable[str]) -> list[str]:
     """The names of images among these, in the order of the numbers in them."""
     images = [name for name in names if name.lower().endswith(_ENDINGS) and name[0] != "."]
     # Numbers of as many digits each are in the order of their letters.
-    return sorted(images, key=_order if _numbers_in(images) is None else None)
+    return sorted(images, key=None if _are_of_one_form(images) else _order)
 
 
-def _numbers_in(names: Sequence[str]) -> list[tuple[str, ...]] | None:
-    """The numbers in each of these names, where they differ in their digits alone, of which all have as many: as
-    programs write names, which need not be taken apart one by one. None for others.
+def _are_of_one_form(names: Sequence[str]) -> bool:
+    """Whether names differ in their digits alone, of which all have as many: so programs write them, and they need not
+    be taken apart one by one.
     """
     if not names:
-        return []
+        return True
     parts = _NUMBER.split(names[0])
-    form = "".join(f"([0-9]{{{len(part)}}})" if place % 2 else re.escape(part) for place, part in enumerate(parts))
-    found = [*map(re.compile(form).fullmatch, names)]
-    return None if None in found else [match.groups() for match in found if match is not None]
+    form = "".join(f"[0-9]{{{len(part)}}}" if place % 2 else re.escape(part) for place, part in enumerate(parts))
+    return all(map(re.compile(form).fullmatch, names))
 
 
 def _order(name: str) -> tuple[list[tuple[int, int, str]], str]:
@@ -63,13 +62,19 @@ def _order(name: str) -> tuple[list[tuple[int, int, str]], str]:
 
 def belong_together(names: Iterable[str]) -> bool:
     """Whether the images among files of these names are of one kind, and their names differ in numbers alone."""
+    return bool(belonging(names))
+
+
+def belonging(names: Iterable[str]) -> list[str]:
+    """The names of images in order, where they belong together; else none."""
     images = images_in(names)
     if len(images) < 2:
-        return False
+        return []
     first = _texts(images[0])
-    if _numbers_in(images) is not None:
-        return len(first) > 1
-    return len(first) > 1 and len(kinds_of(images)) == 1 and all(_texts(name) == first for name in images)
+    if _are_of_one_form(images):
+        return images if len(first) > 1 else []
+    together = len(first) > 1 and len(kinds_of(images)) == 1 and all(_texts(name) == first for name in images)
+    return images if together else []
 
 
 def _texts(name: str) -> list[str]:
@@ -83,11 +88,9 @@ def missing_numbers(names: Sequence[str]) -> list[tuple[int, int]]:
     Where names do not differ in one number alone, they are no such sequence, and have no gaps.
     """
     first = _texts(names[0])
-    rows: Sequence[Sequence[str]] | None = _numbers_in(names)
-    if rows is None:
-        if any(_texts(name) != first for name in names):
-            return []
-        rows = [_NUMBER.findall(name.rpartition(".")[0]) for name in names]
+    if not _are_of_one_form(names) and any(_texts(name) != first for name in names):
+        return []
+    rows = [_NUMBER.findall(name.rpartition(".")[0]) for name in names]
     varying = [place for place in range(len(first) - 1) if len({row[place].lstrip("0") for row in rows}) > 1]
     if not varying and len(names) > 1:
         raise MetadataError("two images have the same number", key=names[0], found=names[1])

@@ -30,7 +30,7 @@ from zvcore.stores.matching import MatchingStore
 from zvcore.stores.single_file import SingleFileStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from zvcore.images import Axes
     from zvcore.stores import Store
@@ -185,9 +185,8 @@ def _turned(store: Store, name: str) -> tuple[str, ...]:
     return () if told is None else (f"{told} of the first image, and of the others,",)
 
 
-def is_flat(store: Store, names: Iterable[str]) -> bool:
-    """Whether the first of these files is a single image, and not a dataset with more axes."""
-    first = images_in(names)[0]
+def is_flat(store: Store, first: str) -> bool:
+    """Whether the first of the files is a single image, and not a dataset with more axes."""
     if first.lower().endswith(PICTURES):
         return True
     try:
