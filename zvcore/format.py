@@ -233,6 +233,10 @@ class Format(ABC):
     def open(self, store: Store, mode: str = "r", **options: Any) -> Any:
         """The node at the root of the store. Mode "w" begins an empty group, where the format has groups."""
 
+    def open_detected(self, store: Store, mode: str = "r", **options: Any) -> Any:
+        """`open`, for a caller that has just asked `detect`: what that has seen need not be looked at again."""
+        return self.open(store, mode, **options)
+
     def create(self, store: Store, **options: Any) -> Array:
         """Make an array at the root of the store; the arguments are those of `zvcore.create`."""
         if not self.makes_arrays:

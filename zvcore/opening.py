@@ -205,7 +205,7 @@ def open_silently(store: Store, mode: Mode = "r", format: str | None = None, **o
     with _looking(store, format):
         found = detect(store) if format is None else get_format(format)
         if found is not None:
-            opened = _opened(found, store, mode, options)
+            opened = _opened(found, store, mode, options, detected=format is None)
             _log.info("opened %s: %s %s, mode %s", store.root, found.name, getattr(opened, "kind", "array"), mode)
             return opened
     raise _nothing_at(store)
@@ -218,12 +218,12 @@ def _looking(store: Store, format: str | None, around: Sequence[str] = ()) -> Ab
     return store.looking_at((), around=around) if around else nullcontext()
 
 
-def _opened(format: Format, store: Store, mode: str, options: Mapping[str, Any]) -> Any:
+def _opened(format: Format, store: Store, mode: str, options: Mapping[str, Any], *, detected: bool = False) -> Any:
     unknown = sorted(options.keys() - set(format.open_options))
     if unknown:
         has = f"it has {', '.join(format.open_options)}" if format.open_options else "it has none"
         raise TypeError(f"{format.name} has no option {unknown[0]!r} for opening; {has}")
-    return format.open(store, mode, **options)
+    return (format.open_detected if detected else format.open)(store, mode, **options)
 
 
 def create(

@@ -77,13 +77,11 @@ class FlatLayout(ReadLayout):
         axes = axes_of(len(self.shape), values.order)
         chunk = tuple(max(1, n) for n in self.shape) if whole else slabs(self.shape, values.dtype.itemsize, axes)
         self.take_form(chunk, values.dtype, values.order)
-        strides = np.zeros(len(self.shape), np.int64)
+        self._strides = [0] * len(self.shape)
         step = values.dtype.itemsize
         for axis in reversed(axes):
-            strides[axis] = step
+            self._strides[axis] = step
             step *= max(1, self.shape[axis])
-        self._strides = strides
-        self._chunk, self._shape = np.array(self.form.shape, np.int64), np.array(self.shape, np.int64)
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.key
@@ -116,7 +114,7 @@ class FlatLayout(ReadLayout):
         """
         within, places = selection.share((0,) * len(self.shape), self.shape)
         start, in_part = 0, False
-        axes = zip(within, places, self.shape, self._strides.tolist(), strict=True)
+        axes = zip(within, places, self.shape, self._strides, strict=True)
         for part, place, extent, stride in reversed([*axes]) if not turned else axes:
             count = (part.stop - part.start) // part.step
             if (in_part and count != 1) or (count != 1 and (part.step != 1 or place.step == -1)):
@@ -128,9 +126,11 @@ class FlatLayout(ReadLayout):
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         if self.store.stamp(self.key) != self.stamp:
             raise CorruptDataError("the file is another one by now; open it again", key=self.key)
-        first = positions * self._chunk
-        offset = self.values.start + (first * self._strides).sum(axis=1)
-        length = np.minimum(self._chunk, self._shape - first).prod(axis=1) * self.values.dtype.itemsize
+        chunk = np.array(self.form.shape, np.int64)
+        first = positions * chunk
+        offset = self.values.start + (first * np.array(self._strides, np.int64)).sum(axis=1)
+        shape = np.array(self.shape, np.int64)
+        length = np.minimum(chunk, shape - first).prod(axis=1) * self.values.dtype.itemsize
         return Sources(
             keys=Keys.of([self.key]), key=np.zeros(len(positions), np.int32), offset=offset.astype(np.uint64),
             length=length.astype(np.uint64), stamps=[self.stamp],

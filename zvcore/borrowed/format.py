@@ -64,6 +64,11 @@ class ReadOnlyFormat(Format):
                 raise wrong
         return self.read(store)
 
+    def open_detected(self, store: Store, mode: str = "r", **options: Any) -> Any:
+        if mode != "r" or options or store.file is None or type(self).open is not ReadOnlyFormat.open:
+            return self.open(store, mode, **options)
+        return self.read(store)
+
     @abstractmethod
     def read(self, store: Store) -> Any:
         """What the file holds: an array, or a group."""
