@@ -24,8 +24,6 @@ _SLACK = 1 << 13
 # Those at equal distances are read at once where most of what is read is theirs: how many times as long as one the
 # distance may be, and how many bytes are read.
 _DENSE, _AT_ONCE = 4, 1 << 16
-# How many bytes behind a directory are read with it: what does not fit into it most often lies there.
-_BEHIND = 512
 # How many bytes of directories wait to be looked at together.
 _MOST_BYTES = 1 << 20
 
@@ -46,12 +44,18 @@ class Chains:
 
     `look` is called with the directories, and
     `expect` with the places in the file where some are expected, and how far off they may lie.
+    `behind`: how many bytes behind each are read with it.
     """
 
     def __init__(
-        self, file: Any, key: str, look: Callable[[Rows], None], expect: Callable[[Sequence[int], int], None]
+        self,
+        file: Any,
+        key: str,
+        look: Callable[[Rows], None],
+        expect: Callable[[Sequence[int], int], None],
+        behind: int = 0,
     ) -> None:
-        self._look, self._expect = look, expect
+        self._look, self._expect, self._behind = look, expect, behind
         self._form, self._handle, self._key = file.tiff, file.filehandle, key
         self._order = np.dtype(f"{file.byteorder}u{file.tiff.offsetsize}")
         self._is_little = file.byteorder == "<"
@@ -143,9 +147,8 @@ class Chains:
 
     def _hand_over(self) -> None:
         """Have those looked at that wait for it."""
-        self._gathered = 0
-        while self._waiting:
-            (nbytes, behind), (places, raws) = self._waiting.popitem()
+        waiting, self._waiting, self._gathered = self._waiting, {}, 0
+        for (nbytes, behind), (places, raws) in waiting.items():
             rows = np.frombuffer(b"".join(raws), np.uint8).reshape(len(places), nbytes + behind)
             self._look(Rows(places, rows[:, :nbytes], rows[:, nbytes:]))
 
@@ -159,7 +162,7 @@ class Chains:
             )  # fmt: skip
         handle.seek(at)
         # In one piece where it is as long as the one before, as most are.
-        stored: bytes = handle.read(self._usual + _BEHIND)
+        stored: bytes = handle.read(self._usual + self._behind)
         self._head = np.frombuffer(stored, np.uint8, form.tagnosize) if len(stored) >= form.tagnosize else None
         count = self._number(stored[: form.tagnosize])
         nbytes = form.tagnosize + count * form.tagsize + form.offsetsize
@@ -172,7 +175,7 @@ class Chains:
         if len(stored) < nbytes:
             stored += handle.read(nbytes - len(stored))
         self._usual = nbytes
-        return stored[: nbytes + _BEHIND], nbytes
+        return stored[: nbytes + self._behind], nbytes
 
     def _foresee(self, at: int, following: int, before: int) -> None:
         """Tell which directories are likely to come next: those of pages of one size often lie at equal distances."""

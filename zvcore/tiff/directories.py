@@ -42,6 +42,8 @@ _PLACES = (273, 279, 324, 325, _PARTS)
 _LISTS = ((273, 324), (279, 325))
 # JPEG's own tables.
 _TABLES = 347
+# How many bytes behind a directory are read with it: what does not fit into it most often lies there.
+_BEHIND = 512
 # Of how many samples the bits are looked at, of which some programs name those of each: hardly ever do they differ.
 _MOST_VALUES = 64
 # How a tag lies by the size of offsets. Other forms, such as that of NDPI, have more than this.
@@ -94,7 +96,7 @@ class Directories:
         self._are_asked = bool(file.is_shaped) and not file.pages.first.is_contiguous
         lies = _TAGS.get((self.form.offsetsize, self.form.tagsize))
         self._tags = None if lies is None else np.dtype(lies).newbyteorder(self.byteorder)
-        self._chains = Chains(file, key, self._look, expect)
+        self._chains = Chains(file, key, self._look, expect, _BEHIND if self._are_asked else 0)
         # Where chains of parts begin.
         self._parts: list[int] = []
         # Where the directories lie that are no parts, in their order.
@@ -157,7 +159,7 @@ class Directories:
                 known = self._look_at_alike(form, tags, rows.places)
             else:
                 known = self._look_at_alike(form, tags[of], [rows.places[n] for n in of])
-            if known.lists is not None and self._are_asked:
+            if known.lists is not None:
                 self._take_lists(known.lists, tags[of], [rows.places[n] for n in of], rows, of)
 
     def _look_at_alike(self, told: bytes, tags: npt.NDArray[Any], places: Sequence[int]) -> _Form:
@@ -218,7 +220,8 @@ class Directories:
                 parts.append(number)
         found = self._forms[told] = _Form(
             np.array(elsewhere, np.intp), np.array(nbytes), np.array(asked, np.intp),
-            np.array(asked_elsewhere, np.intp), np.array(parts, np.intp), _lists_of(tags.tolist()),
+            np.array(asked_elsewhere, np.intp), np.array(parts, np.intp),
+            _lists_of(tags.tolist()) if self._are_asked else None,
         )  # fmt: skip
         return found
 
