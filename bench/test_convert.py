@@ -2,7 +2,8 @@
 
 N5 (gzip) to sharded Zarr v3 (zstd), decoded and re-encoded: a tensorstore script that reads and writes whole shards,
 two of them under way at a time, and a script of z5py and zarr-python. Conversions that copy encoded chunks as they are,
-beside copying the same files with shutil.
+beside copying the same files with shutil. Files of other formats to Zarr v3 and back, beside scripts of their libraries
+and tensorstore that have all values in memory.
 
 pytest bench/test_convert.py --benchmark-enable
 python -m bench.test_convert
@@ -14,13 +15,15 @@ import atexit
 import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import h5py
 import numpy as np
 import pytest
 import tensorstore
+import tifffile
 import z5py
 import zarr
 
@@ -67,9 +70,55 @@ def sharded() -> Path:
     return path
 
 
-def convert(src: Path, dst: Path, **options: Any) -> Any:
+def convert(src: Path | str, dst: Path, **options: Any) -> Any:
     shutil.rmtree(dst, ignore_errors=True)
     return zvcore.convert(src, dst, **{"format": "zarr3", "threads": THREADS, **options})
+
+
+@lru_cache(maxsize=1)
+def microscopy() -> dict[str, Path]:
+    """Files of one volume of 16 bits, by what reads them."""
+    side = SIZE // 2
+    values = np.tile(volume("em", (side // 2,) * 3), (2, 2, 2)).astype("u2") * 16
+    found = {"TIFF": folder() / "volume.tif", "HDF5": folder() / "volume.h5", "Zarr": folder() / "volume.zarr"}
+    tifffile.imwrite(found["TIFF"], values)
+    with h5py.File(found["HDF5"], "w") as file:
+        file.create_dataset("raw", data=values, chunks=(CHUNK,) * 3, compression="gzip")
+    array = zarr.create_array(
+        found["Zarr"], shape=values.shape, chunks=(CHUNK,) * 3, dtype="u2", compressors=zarr.codecs.ZstdCodec(level=1)
+    )
+    array[...] = values
+    return found
+
+
+def to_zarr(values: Any) -> None:
+    """With tensorstore, from memory."""
+    path = folder() / "tensorstore"
+    shutil.rmtree(path, ignore_errors=True)
+    metadata = {
+        "shape": values.shape,
+        "data_type": "uint16",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [CHUNK] * 3}},
+        "codecs": [{"name": "bytes"}, {"name": "zstd", "configuration": {"level": LEVEL}}],
+    }
+    kvstore = {"driver": "file", "path": str(path), "file_io_sync": False}
+    spec = {"driver": "zarr3", "kvstore": kvstore, "metadata": metadata, "create": True}
+    tensorstore.open(spec, context=two_threads()).result().write(values).result()
+
+
+def from_hdf5() -> None:
+    with h5py.File(microscopy()["HDF5"]) as file:
+        to_zarr(file["raw"][...])
+
+
+def to_tiff() -> None:
+    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(microscopy()["Zarr"])}}
+    values = tensorstore.open(spec, context=two_threads()).result().read().result()
+    tifffile.imwrite(folder() / "theirs.tif", values)
+
+
+def two_threads() -> Any:
+    return tensorstore.Context({"data_copy_concurrency": {"limit": THREADS}, "file_io_concurrency": {"limit": THREADS}})
 
 
 def boxes() -> list[tuple[slice, ...]]:
@@ -79,9 +128,7 @@ def boxes() -> list[tuple[slice, ...]]:
 
 def with_tensorstore(dst: Path) -> None:
     shutil.rmtree(dst, ignore_errors=True)
-    context = tensorstore.Context(
-        {"data_copy_concurrency": {"limit": THREADS}, "file_io_concurrency": {"limit": THREADS}}
-    )
+    context = two_threads()
     src = tensorstore.open(
         {"driver": "n5", "kvstore": {"driver": "file", "path": str(source() / "raw")}}, context=context
     ).result()
@@ -167,11 +214,36 @@ def resharded() -> dict[str, Callable[[], Any]]:
     }
 
 
+def of_other_formats(name: str) -> dict[str, Callable[[], Any]]:
+    given = microscopy()
+    ours, zstd = folder() / "ours", {"name": "zstd", "level": LEVEL}
+    if name == "TIFF":
+        return {
+            "zvcore": lambda: convert(given["TIFF"], ours, chunks=(CHUNK,) * 3, codec=zstd),
+            "tifffile+tensorstore": lambda: to_zarr(tifffile.imread(given["TIFF"])),
+        }
+    if name == "HDF5":
+        return {
+            "zvcore": lambda: convert(f"{given['HDF5']}:/raw", ours, chunks=(CHUNK,) * 3, codec=zstd),
+            "h5py+tensorstore": from_hdf5,
+        }
+    file = folder() / "ours.tif"
+
+    def back() -> None:
+        file.unlink(missing_ok=True)
+        zvcore.convert(given["Zarr"], file, threads=THREADS)
+
+    return {"zvcore": back, "tensorstore+tifffile": to_tiff}
+
+
 CONTESTS = [
     Contest("N5 gzip to sharded Zarr zstd", ("zvcore", "tensorstore", "zarr+z5py"), recompressed, writes=True),
     Contest("N5 gzip to sharded Zarr gzip, as it is", ("zvcore", "files"), copied_into_shards, writes=True),
     Contest("N5 gzip to Zarr gzip, as it is", ("zvcore", "files"), copied_into_files, writes=True),
     Contest("Zarr shards to larger ones, as they are", ("zvcore", "files"), resharded, writes=True),
+    Contest("TIFF to Zarr zstd", ("zvcore", "tifffile+tensorstore"), partial(of_other_formats, "TIFF"), writes=True),
+    Contest("HDF5 gzip to Zarr zstd", ("zvcore", "h5py+tensorstore"), partial(of_other_formats, "HDF5"), writes=True),
+    Contest("Zarr zstd to TIFF", ("zvcore", "tensorstore+tifffile"), partial(of_other_formats, "Zarr"), writes=True),
 ]
 
 

@@ -152,3 +152,20 @@ def test_a_file_for_a_store_that_is_no_folder_is_made_where_temporary_files_lie(
     with file_for(SingleFileStore(store, "a.nii"), "a.nii") as file:
         file.write(b"whole")
     assert bytes(store.get("a.nii") or b"") == b"whole"
+
+
+def test_what_writes_to_files_alone_writes_to_the_file_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of large images, another one would take as much room and time again."""
+    place = SingleFileStore(LocalStore(tmp_path), "a.bin")
+    monkeypatch.setattr("tempfile.TemporaryFile", None)
+    with file_for(place, "a.bin") as file:
+        file.write(b"later")
+        file.seek(0)
+        file.write(b"first")
+        assert [path.suffix for path in tmp_path.iterdir()] == [".zvtmp"]
+        assert file.read() == b"" and file.seek(0) == 0 and file.read() == b"first"
+    assert (tmp_path / "a.bin").read_bytes() == b"first"
+    with pytest.raises(ZeroDivisionError), file_for(place, "a.bin") as file:
+        file.write(b"half")
+        raise ZeroDivisionError
+    assert [path.name for path in tmp_path.iterdir()] == ["a.bin"] and (tmp_path / "a.bin").read_bytes() == b"first"

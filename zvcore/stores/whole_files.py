@@ -19,24 +19,27 @@ __all__ = ["file_for"]
 _COPIED = 8 << 20
 
 
-def _folder_for(store: Store) -> str | None:
-    """A folder on the disk that the store is on, or will be on once its own is made; None: on none of this machine."""
+def _folder_of(store: Store) -> str | None:
+    """The folder of the store, which need not be there yet; None: it is not on this machine."""
     place = store.folder.local_root if isinstance(store, SingleFileStore) else store.local_root
-    if place is None:
-        return None
-    folder = os.fsdecode(place)
-    while not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
-    return folder
+    return None if place is None else os.fsdecode(place)
 
 
 @contextmanager
 def file_for(store: Store, key: str) -> Iterator[BinaryIO]:
-    """An empty file without a name, whose bytes become an object when it was written; after an error, nothing does.
+    """An empty file, whose bytes become an object when it was written; after an error, nothing does.
 
-    It lies on the disk of a local store, else where temporary files do.
+    In a folder of this machine it is the one that gets the object's name in the end. Else it lies on the disk that the
+    folder will be on, or where temporary files do, and is copied.
     """
-    with tempfile.TemporaryFile(dir=_folder_for(store)) as made:
+    folder = _folder_of(store)
+    if folder is not None and os.path.isdir(folder):
+        with store.writer(key) as out, out.file() as file:
+            yield file
+        return
+    while folder is not None and not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    with tempfile.TemporaryFile(dir=folder) as made:
         file = cast("BinaryIO", made)
         yield file
         file.flush()

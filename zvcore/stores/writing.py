@@ -9,7 +9,7 @@ import secrets
 import tempfile
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 from zvcore.stores.durability import DURABILITIES
 from zvcore.stores.file_writes import finish
@@ -58,6 +58,13 @@ class ObjectWriter(ABC):
     def discard(self) -> None:
         """Store nothing on leaving."""
         self._discarded = True
+
+    def file(self) -> BinaryIO:
+        """A file that has what is written, for those who write to nothing else. It is closed before the writer is left.
+
+        Of objects that are files of this machine alone.
+        """
+        raise TypeError(f"{type(self).__name__}: no file has what is written")
 
     def __enter__(self) -> Self:
         return self
@@ -152,11 +159,14 @@ class FileWriter(ObjectWriter):
         self._path = path
         self._durability = durability
         self._temporary = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.zvtmp".encode())
-        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        how = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         self._descriptor = _with_space(partial(os.open, self._temporary, how, 0o666))
 
     def write_at(self, offset: int, data: Buffer) -> None:
         write_all(self._descriptor, offset, data, self._path)
+
+    def file(self) -> BinaryIO:
+        return os.fdopen(os.dup(self._descriptor), "r+b")
 
     def _commit(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
