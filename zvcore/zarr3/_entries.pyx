@@ -69,7 +69,7 @@ def plan(const int64_t[::1] order not None, uint64_t[::1] offsets not None, uint
 
     (runs, rows, where the chunks end), the first two as `ShardAssembler.rewrite` tells them.
     """
-    cdef Py_ssize_t count = offsets.shape[0], news = slots.shape[0], i, slot, row, taken = 0, first = 0
+    cdef Py_ssize_t count = offsets.shape[0], news = slots.shape[0], i, slot, row, first = 0
     cdef uint64_t at = head, old_begin = 0, old_end = 0, offset, size
     cdef bint old_open = False
     cdef int64_t *row_of
