@@ -29,8 +29,8 @@ REASONS = (
     ),
     (
         "memory", r"write (a chunk|an item|a plane) of (a shard|shards), .*",
-        "an index is read, checked and written by numpy, which takes a tenth of a millisecond; files and buckets take "
-        "more than that for the rest",
+        "what is done for a shard in Python, whatever the store, takes a tenth of a millisecond or two; files and "
+        "buckets take more than that for the rest",
     ),
     (
         "memory", r"write a chunk, raw", "what a call costs in Python, beside a copy of half a megabyte",

@@ -46,7 +46,9 @@ def durable(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     for call in calls:
         disk.take(call)
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    assert disk.live().files == found, "the recorder has missed something"
+    seen = disk.live().files
+    missed = sorted(name for name in seen.keys() | found.keys() if seen.get(name) != found.get(name))
+    assert not missed, "the recorder has missed something"
     shutil.rmtree(folder)
     return Recorded(calls)
 

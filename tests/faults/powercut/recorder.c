@@ -151,6 +151,19 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
     return done;
 }
 
+/* The C library does not call `write` as others do: what numpy's `tofile` gives it is written at once and noted. */
+size_t fwrite(const void *data, size_t size, size_t count, FILE *file) {
+    REAL(fwrite);
+    uint64_t inode = inode_of(fileno(file));
+    if (!inode) return real(data, size, count, file);
+    ENTER;
+    size_t done = real(data, size, count, file);
+    struct iovec part = {(void *)data, size * done};
+    if (done && fflush(file) == 0) note_write(inode, lseek(fileno(file), 0, SEEK_CUR) - part.iov_len, &part, part.iov_len);
+    LEAVE;
+    return done;
+}
+
 #define PWRITES(name, offset_type) \
     ssize_t name(int fd, const void *data, size_t size, offset_type offset) { \
         REAL(pwrite64); \
