@@ -220,12 +220,15 @@ cdef Waiting *take_all() noexcept nogil:
     return all_of_them
 
 
-cdef void settle_all() noexcept nogil:
-    """Work on everything that waits now. Of what fails the old version stays."""
+cdef void settle_all(bint in_thread=False) noexcept nogil:
+    """Work on everything that waits now. Of what fails the old version stays.
+
+    in_thread  whether it is the thread that does so, which may have to rest from now on
+    """
     # What others have taken may be of before; if they take more meanwhile, that is all that waits.
     while settle_some(False):
         pass
-    settle_some(True)
+    settle_some(True, in_thread)
     while settle_some(False):
         pass
 
@@ -249,10 +252,10 @@ cdef bint give_space() noexcept nogil:
     return True
 
 
-cdef bint settle_some(bint take) noexcept nogil:
+cdef bint settle_some(bint take, bint in_thread=False) noexcept nogil:
     cdef bint found
     pthread_mutex_lock(&settling)
-    found = settle_portion(take)
+    found = settle_portion(take and not (in_thread and thread_rests))
     pthread_mutex_unlock(&settling)
     return found
 
@@ -339,8 +342,7 @@ cdef void *work(void *unused) noexcept nogil:
         zv_store(&asleep, 0)
         pthread_mutex_unlock(&waking)
         leave_in_peace()
-        if not thread_rests:        # by now
-            settle_all()
+        settle_all(True)
 
 
 cdef void leave_in_peace() noexcept nogil:
@@ -416,11 +418,13 @@ def bound(most: int | None = None) -> None:
 
 
 def rest(bint wanted) -> None:
-    """For tests: the thread leaves alone what waits, or not any more."""
+    """For tests: the thread takes nothing of what will wait, or does so again."""
     global thread_rests
     with nogil:
         pthread_mutex_lock(&waking)
+        pthread_mutex_lock(&settling)
         thread_rests = wanted
+        pthread_mutex_unlock(&settling)
         zv_store(&asleep, 0)
         pthread_cond_signal(&something)
         pthread_mutex_unlock(&waking)
