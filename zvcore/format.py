@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from zvcore.choices import refuse_texts
-from zvcore.errors import PluginError, UnsupportedError, ZvcoreError
+from zvcore.errors import NotFoundError, PluginError, UnsupportedError, ZvcoreError
 from zvcore.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -198,6 +198,14 @@ class Format(ABC):
             except ZvcoreError as error:
                 return error
         return None
+
+    def refuse_unreadable(self, store: Store) -> None:
+        """Raise that there is no file, or why the one that is there is `unreadable`: for formats of single files."""
+        if store.file is None or not store.exists(store.file):
+            raise NotFoundError("there is no file here", key=store.root)
+        wrong = self.unreadable(store)
+        if wrong is not None:
+            raise wrong
 
     def names_file(self, name: str) -> bool:
         """Whether a file of this name may be a dataset of this format."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from zvcore.errors import ZvcoreError
 if TYPE_CHECKING:
     from pathlib import Path
 
+ORDERS: tuple[Literal["C", "F"], ...] = ("C", "F")
 VALUES = np.random.default_rng(3).integers(0, 1 << 16, (6, 5, 4, 3)).astype("<u2")
 PARTS: list[Any] = [
     ..., 2, (2, 3), (2, 3, 1), (2, 3, 1, 2), (-1,), (..., 1), (slice(None), 2), (slice(1, 3),), (2, slice(1, 4)),
@@ -62,8 +63,8 @@ def test_parts_in_fortran_order_and_into_memory_of_the_caller(tmp_path: Path, at
     array = zvcore.open(tmp_path / "a.nii")
     for key in PARTS:
         assert np.array_equal(array[key], values[key]), key
-        for memory in "CF":
-            out = np.full(np.shape(values[key]), 7, array.dtype, memory)  # type: ignore[call-overload]
+        for memory in ORDERS:
+            out = np.full(np.shape(values[key]), 7, array.dtype, memory)
             assert np.array_equal(array.read(key, out=out), values[key]), key
     assert True in at_once
 
@@ -85,7 +86,8 @@ def test_a_file_that_is_another_one_by_now_is_refused(tmp_path: Path, at_once: l
 
 def test_many_read_at_once(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", VALUES)
-    array, wrong = zvcore.open(tmp_path / "a.npy"), []
+    array = zvcore.open(tmp_path / "a.npy")
+    wrong: list[int] = []
 
     def read(number: int) -> None:
         wrong.extend(1 for _ in range(50) if not (array[number] == VALUES[number]).all())

@@ -134,7 +134,7 @@ def test_a_damaged_chunk_is_told_of(tmp_path: Path) -> None:
         whole(array).read_coarser(((0, 8), (0, 8)), (2, 2), False)
 
 
-def test_arrays_in_memory_and_a_pyramid_of_them() -> None:
+def test_arrays_in_memory() -> None:
     store = MemoryStore()
     values = np.random.default_rng(0).integers(0, 1000, (40, 40)).astype("u2")
     array = zvcore.create(store, format="zarr3", shape=(40, 40), dtype="u2", chunks=(8, 8))

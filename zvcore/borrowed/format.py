@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from zvcore.cached import cached_property
-from zvcore.errors import MetadataError, NotFoundError, UnsupportedError
+from zvcore.errors import MetadataError, UnsupportedError
 from zvcore.format import Format
 
 if TYPE_CHECKING:
@@ -57,11 +57,7 @@ class ReadOnlyFormat(Format):
             raise UnsupportedError(f"{self.title} is read here, and not written", key=store.root)
         # What it is detected by is in the file.
         if not self.detect(store):
-            if store.file is None or not store.exists(store.file):
-                raise NotFoundError("there is no file here", key=store.root)
-            wrong = self.unreadable(store)
-            if wrong is not None:
-                raise wrong
+            self.refuse_unreadable(store)
         return self.read(store)
 
     def open_detected(self, store: Store, mode: str = "r", **options: Any) -> Any:

@@ -8,6 +8,8 @@ from zvcore.engine.chunks import Chunks
 from zvcore.engine.read import Receiver
 from zvcore.engine.work import Work
 
+AXES: int
+
 def makes(dtype: np.dtype[Any], modes: bool) -> bool: ...
 def read_coarser(
     chunks: Chunks,

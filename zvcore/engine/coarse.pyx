@@ -23,6 +23,8 @@ from zvcore.system.scratch cimport reserve
 cdef enum:
     VOLUME = 3              # axes of what the kernel makes smaller, the fastest ones
 
+AXES = VOLUME
+
 
 @cython.final
 cdef class IntoCoarse(Receiver):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from zvcore.errors import ConflictError, MetadataError, NotFoundError, UnsupportedError
+from zvcore.errors import ConflictError, MetadataError, UnsupportedError
 from zvcore.format import Format
 
 if TYPE_CHECKING:
@@ -48,11 +48,7 @@ class TractogramFormat(Format):
     def open(self, store: Store, mode: str = "r", **options: Any) -> Any:
         if mode != "r":
             raise UnsupportedError(f"{self.title}: files are written by conversions, and not changed", key=store.root)
-        if store.file is None or not store.exists(store.file):
-            raise NotFoundError("there is no file here", key=store.root)
-        wrong = self.unreadable(store)
-        if wrong is not None:
-            raise wrong
+        self.refuse_unreadable(store)
         return self.read(store)
 
     @abstractmethod

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zvcore.boxes import slices
-from zvcore.engine.coarse import makes
+from zvcore.engine.coarse import AXES, makes
 from zvcore.engine.coarse import read_coarser as coarser_of
 from zvcore.engine.selection import Selection
 from zvcore.errors import CorruptDataError
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from zvcore.layout import Layout
 
 __all__ = ["read_coarser", "reads_coarser"]
-
-# Axes along which the engine makes values coarser: those that are the fastest in the memory of chunks.
-_AXES = 3
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,8 @@ def reads_coarser(layout: Layout, box: Box, factors: Sequence[int], modes: bool,
     if form.dtype.newbyteorder("=") != out.dtype or not makes(out.dtype, modes):
         return False
     axes = form.axes or tuple(range(len(form.shape)))
-    if any(factors[axis] != 1 for axis in axes[:-_AXES]):
+    # The engine makes values coarser along the axes that are the fastest in the memory of chunks.
+    if any(factors[axis] != 1 for axis in axes[:-AXES]):
         return False
     if not axes or out.strides[axes[-1]] != out.itemsize:
         return False
