@@ -351,7 +351,7 @@ class Array(Generic[Item]):
 
     def _check_read(self, found: npt.NDArray[Any]) -> None:
         """Raise where the array is no longer the one that was opened, so that what was read may be none of its own."""
-        self.standing.check_read(self, found)
+        self._layout.prove(lambda: self.standing.check_read(self, found))
 
     def read_listed(self, key: tuple[Any, ...], threads: int | None = None) -> npt.NDArray[Item]:
         """`read`, for pictures: of very many chunks, only those are looked for that the store lists."""

@@ -21,7 +21,7 @@ from zvcore.codecs.unfit import check_of_values
 from zvcore.engine.form import Form
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.sources import ABSENT, Sources
-from zvcore.errors import CorruptDataError, OutOfMemoryError, ZvcoreError
+from zvcore.errors import ConflictError, CorruptDataError, OutOfMemoryError, ZvcoreError
 from zvcore.kernels.blocks import holds_only
 from zvcore.stores.durability import durability_code
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.codecs.chain import CodecChain
     from zvcore.documents.known import Shared
+    from zvcore.engine.known_shards import Proof
     from zvcore.engine.selection import Selection
     from zvcore.engine.single import OpenShards
     from zvcore.placement import Placement
@@ -114,10 +115,14 @@ class Layout(ABC):
         def value_codec(self) -> ValueCodec | None: ...
         @property
         def open_shards(self) -> OpenShards | None: ...
+        @property
+        def proof(self) -> Proof | None: ...
     else:
         value_codec = None
-        # For layouts with shards in local stores: those that single chunks were read from lately.
+        # For layouts with shards in local stores: those that single chunks were read from lately, and what shows that
+        # what is known of shards is of the array.
         open_shards = None
+        proof = None
 
     @property
     @abstractmethod
@@ -254,6 +259,28 @@ class Layout(ABC):
     @abstractmethod
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         """Where the bytes of these chunks are now. A shard's index is read here, through the store's index cache."""
+
+    def prove(self, look: Callable[[], None]) -> None:
+        """By a look at the array's document, which raises if that is no longer the array's: all that is known of its
+        shards until then is proven, or void.
+        """
+        proof = self.proof
+        if proof is None:
+            look()
+            return
+        noted = proof.latest()
+        try:
+            look()
+        except ConflictError:
+            proof.fail()
+            raise
+        proof.reach(noted)
+
+    def recall(self, positions: npt.NDArray[np.int64]) -> tuple[Sources, bool] | None:
+        """Where the bytes of these chunks were when that was last asked, if that is known of all and whoever reads them
+        finds out whether it is still so; and whether they are proven to be the array's.
+        """
+        return None
 
     def fetch_first(self, positions: npt.NDArray[np.int64]) -> Sources | None:
         """A single chunk with its bytes, of layouts that would have to ask in order to `locate` it, and may as well ask

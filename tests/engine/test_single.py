@@ -44,7 +44,7 @@ def is_kept(array: Array, key: Any) -> bool:
     layout = array.layout
     assert layout.open_shards is not None
     out = np.zeros(selection.result_shape, array.dtype)
-    if not layout.open_shards.read(layout.prepared, selection, out, Work()):
+    if layout.open_shards.read(layout.prepared, selection, out, Work()) is None:
         return False
     assert np.array_equal(out, array[key])
     return True

@@ -90,6 +90,7 @@ def _counting(layout: Layout, tally: Tally) -> Layout:
 
     clone.locate = locate
     clone.open_shards = None
+    clone.recall = lambda positions: None
     counting: Layout = clone
     return counting
 

@@ -21,20 +21,28 @@ from zvcore.system.atomics cimport (
 from zvcore.system.fork cimport guard
 from zvcore.system.interpreter cimport zv_need_python
 from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
-from zvcore.system.pool cimport zv_pool_begin, zv_pool_lock, zv_pool_start, zv_pool_stop, zv_pool_wait, zv_task
+from zvcore.system.pool cimport (
+    zv_pool_ask, zv_pool_begin, zv_pool_lock, zv_pool_start, zv_pool_stop, zv_pool_wait, zv_task,
+)
 
 
 cdef enum:
     SIGNAL_MILLISECONDS = 100
     TELL_MILLISECONDS = 10
+    # How long a caller works alone that found others at work: a small read is done before a helper has got one of the
+    # processors, which the others have.
+    ALONE_MILLISECONDS = 2
     LINE = 64               # bytes of the caches that only one processor can write at a time
     CLAIMS = 4
 
 
 cdef pthread_mutex_t failure_lock       # of `failure` and `has_failure` of all batches
+cdef int64_t callers = 0                # that are at work now, each on a batch of its own; changed atomically
 
 
 cdef void _begin_pool() noexcept nogil:
+    global callers
+    callers = 0         # a child of a fork has none of the threads
     zv_pool_begin()
 
 
@@ -61,6 +69,8 @@ cdef struct Batch:
     int stop
     int has_failure
     int64_t checked         # when signals were last looked after, by the calling thread
+    int64_t asking          # when that is to ask for all helpers; 0: it has
+    zv_task *helpers
     void *progress
     char[LINE] apart
     int64_t next            # taken atomically
@@ -87,7 +97,8 @@ cdef void record_failure(Batch *batch, const Failure *failure) noexcept nogil:
 cdef void work_together(void (*run)(void *, int) noexcept nogil, void *context, int count) noexcept nogil:
     """With threads of the pool that have nothing to do: a `Together` of codecs/parts.pxd."""
     cdef zv_task helpers
-    zv_pool_start(&helpers, run, context, count)
+    zv_pool_start(&helpers, run, context)
+    zv_pool_ask(&helpers, count)
     run(context, 0)
     while not zv_pool_wait(&helpers, SIGNAL_MILLISECONDS):
         pass
@@ -164,6 +175,9 @@ cdef void do_items(Batch *batch, Slot *slot, bint looking) noexcept nogil:
         done += some
         if looking or batch.progress != NULL:
             now = zv_milliseconds()
+        if looking and batch.asking and now >= batch.asking:
+            batch.asking = 0
+            zv_pool_ask(batch.helpers, batch.threads - 1)
         if batch.progress != NULL and (item == end or now - told >= TELL_MILLISECONDS):
             zv_fetch_add(&batch.done, done)
             done = 0
@@ -176,14 +190,19 @@ cdef void do_items(Batch *batch, Slot *slot, bint looking) noexcept nogil:
                 return
 
 
-cdef object wait_for(Batch *batch, zv_task *helpers, object progress):
+cdef void ask_for_helpers(Batch *batch, int64_t room) noexcept nogil:
+    """As many as there are threads that other callers do not use; for the others, if it takes longer."""
+    if room < batch.threads - 1:
+        batch.asking = batch.checked + ALONE_MILLISECONDS
+    zv_pool_ask(batch.helpers, <int> min(room, <int64_t> (batch.threads - 1)))
+
+
+cdef object wait_for(Batch *batch, object progress):
     """Until the helpers are done: what was raised meanwhile, or None."""
     cdef object interrupted = None
     cdef bint done = False
     while not done:
-        with nogil:
-            done = zv_pool_wait(helpers, SIGNAL_MILLISECONDS)
-        if not done and interrupted is None:
+        if interrupted is None:
             try:
                 PyErr_CheckSignals()
                 if progress is not None:
@@ -192,6 +211,8 @@ cdef object wait_for(Batch *batch, zv_task *helpers, object progress):
                 # The threads still write to the batch's memory: it must not go before they are done.
                 interrupted = error
                 zv_store(&batch.stop, 1)
+        with nogil:
+            done = zv_pool_wait(batch.helpers, SIGNAL_MILLISECONDS)
     return interrupted
 
 
@@ -212,6 +233,7 @@ cdef class Task:
     cdef bint perform(self, int64_t items, int threads, object progress, Failure *failure) except -1:
         cdef Batch batch
         cdef zv_task helpers
+        cdef bint done
         if items == 0:
             return True
         memset(&batch, 0, sizeof(Batch))
@@ -222,10 +244,14 @@ cdef class Task:
         batch.spare = threads - batch.threads
         batch.checked = zv_milliseconds()
         batch.progress = NULL if progress is None else <void *> progress
+        batch.helpers = &helpers
         with nogil:
-            zv_pool_start(&helpers, participate, &batch, batch.threads - 1)
+            zv_pool_start(&helpers, participate, &batch)
+            ask_for_helpers(&batch, threads - 1 - zv_fetch_add(&callers, 1))
             participate(&batch, 0)
-        interrupted = wait_for(&batch, &helpers, progress)
+            zv_fetch_add(&callers, -1)
+            done = zv_pool_wait(&helpers, SIGNAL_MILLISECONDS)
+        interrupted = None if done else wait_for(&batch, progress)
         if batch.has_failure and failure.kind == PYTHON_FAILURE:
             exception = <object> failure.exception
             Py_XDECREF(<PyObject *> failure.exception)

@@ -75,6 +75,8 @@ cdef class FileRanges(Stored):
 
     cdef int take_stamps(self, stamps) except -1
     cdef int take_checksums(self, checksums) except -1
+    cdef object in_stored_order(self)
+    cdef bint is_before(self, int64_t chunk, int64_t other) noexcept nogil
     # 0 if the bytes of a chunk have the checksum that is said of them, or none is.
     cdef int check(self, Slot *slot, int64_t chunk, const uint8_t *data) noexcept nogil
     cdef int plan_runs(self, Py_ssize_t most) except -1

@@ -24,6 +24,7 @@ from zvcore.kernels.crc32 cimport crc32_of
 from zvcore.stores.files cimport open_object, read_at
 from zvcore.system.atomics cimport zv_compare_and_set, zv_fetch_add, zv_load
 from zvcore.system.files cimport file_stamp, zv_size_of
+from zvcore.system.gil cimport let_go, take_back
 
 
 cdef enum:
@@ -32,6 +33,7 @@ cdef enum:
     # before and behind values that they could not make smaller: eight chunks of 32 KiB, not seven, which leave one
     # alone.
     RUN_SPAN = 264 << 10
+    FEW_TO_SORT = 64
 
 
 cdef enum:
@@ -328,38 +330,59 @@ cdef class FileRanges(Stored):
         slot.failure.found = found
         return -1
 
+    cdef object in_stored_order(self):
+        """The chunks by object and offset. A few are put in order here: numpy gives the GIL away for them."""
+        cdef Py_ssize_t i, place
+        cdef int64_t[::1] view
+        if self.count > FEW_TO_SORT:
+            keys = np.arange(self.count) if self._keys is None else self._keys
+            return np.lexsort((self._offsets, keys)).astype(np.int64)
+        order = np.empty(self.count, np.int64)
+        view = order
+        for i in range(self.count):
+            place = i
+            while place > 0 and self.is_before(i, view[place - 1]):
+                view[place] = view[place - 1]
+                place -= 1
+            view[place] = i
+        return order
+
+    cdef bint is_before(self, int64_t chunk, int64_t other) noexcept nogil:
+        cdef int64_t which = self.object_of(chunk), whose = self.object_of(other)
+        return which < whose or (which == whose and self.offset[chunk] < self.offset[other])
+
     cdef int plan_runs(self, Py_ssize_t most) except -1:
         """Put the chunks in the order in which they are stored, and together those that are read at once."""
         cdef Py_ssize_t i, at, in_run = 0
         cdef int64_t[::1] order_view, run_view
         cdef uint64_t begin = 0, end = 0
         cdef int64_t before = -1, now
-        keys = np.arange(self.count) if self._keys is None else self._keys
-        order = np.lexsort((self._offsets, keys)).astype(np.int64)
+        order = self.in_stored_order()
         runs = np.empty(self.count + 1, np.int64)
         order_view = order
         run_view = runs
         self.run_count = 0
-        with nogil:
-            for i in range(self.count):
-                at = order_view[i]
-                now = self.object_of(at)
-                if (in_run and now == before and in_run < most and self.length[at] != ZV_SIZE_UNKNOWN
-                        and self.length[at] <= RUN_SPAN and self.offset[at] >= begin
-                        and self.offset[at] <= end + RUN_GAP and self.offset[at] + self.length[at] - begin <= RUN_SPAN):
-                    end = max(end, self.offset[at] + self.length[at])
-                    in_run += 1
-                    continue
-                run_view[self.run_count] = i
-                self.run_count += 1
-                self.left[now] += 1
-                before = now
-                begin = self.offset[at]
-                end = begin + self.length[at]
-                in_run = 1
-                if self.length[at] == ZV_SIZE_UNKNOWN or self.length[at] > RUN_SPAN or end < begin:
-                    in_run = 0
-            run_view[self.run_count] = self.count
+        python = let_go(self.count)
+        for i in range(self.count):
+            at = order_view[i]
+            now = self.object_of(at)
+            if (in_run and now == before and in_run < most and self.length[at] != ZV_SIZE_UNKNOWN
+                    and self.length[at] <= RUN_SPAN and self.offset[at] >= begin
+                    and self.offset[at] <= end + RUN_GAP and self.offset[at] + self.length[at] - begin <= RUN_SPAN):
+                end = max(end, self.offset[at] + self.length[at])
+                in_run += 1
+                continue
+            run_view[self.run_count] = i
+            self.run_count += 1
+            self.left[now] += 1
+            before = now
+            begin = self.offset[at]
+            end = begin + self.length[at]
+            in_run = 1
+            if self.length[at] == ZV_SIZE_UNKNOWN or self.length[at] > RUN_SPAN or end < begin:
+                in_run = 0
+        run_view[self.run_count] = self.count
+        take_back(python)
         return self.take_plan(order, runs)
 
     cdef int open_once(self, Slot *slot, int64_t chunk, int64_t which) noexcept nogil:

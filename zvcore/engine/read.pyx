@@ -25,6 +25,7 @@ from zvcore.engine.prepared cimport Chains
 from zvcore.engine.selection cimport Selection
 from zvcore.engine.slots cimport Slot, fail, fail_codec
 from zvcore.engine.work cimport SMALL_TO_DECODE, Work, is_small
+from zvcore.system.gil cimport let_go, take_back
 
 
 cdef enum:
@@ -349,11 +350,12 @@ def parts_wanted(Chunks chunks not None, Selection selection not None, out):
         return None
     items = Items(selection, out, chunks.form, chunks.rows, chunks.count, True)
     wanted = parts = np.zeros((chunks.count, 3), np.uint64)
-    with nogil:
-        for i in range(chunks.count):
-            if lies_in_part(chunks, selection, i, &items.target, &size, &span):
-                wanted[i, 0], wanted[i, 1], wanted[i, 2] = span.begin, span.end, size
-                any_part = True
+    python = let_go(chunks.count)
+    for i in range(chunks.count):
+        if lies_in_part(chunks, selection, i, &items.target, &size, &span):
+            wanted[i, 0], wanted[i, 1], wanted[i, 2] = span.begin, span.end, size
+            any_part = True
+    take_back(python)
     return parts if any_part else None
 
 

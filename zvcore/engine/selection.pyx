@@ -16,6 +16,7 @@ from cpython.slice cimport PySlice_AdjustIndices, PySlice_Check, PySlice_Unpack
 from libc.stdint cimport INT64_MAX, int64_t
 
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
+from zvcore.system.gil cimport let_go, take_back
 
 
 cdef Share share_of(const Axis *axis, int64_t chunk, int64_t extent) noexcept nogil:
@@ -447,13 +448,14 @@ cdef class Selection:
             if ndim == 0:
                 return result
             view = result
-            with nogil:
-                for i in range(n):
-                    rest = i
-                    for place in range(ndim):
-                        axis = place if reversed else ndim - 1 - place
-                        view[i, axis] = low[axis] + rest % length[axis]
-                        rest = rest // length[axis]
+            python = let_go(n * ndim)
+            for i in range(n):
+                rest = i
+                for place in range(ndim):
+                    axis = place if reversed else ndim - 1 - place
+                    view[i, axis] = low[axis] + rest % length[axis]
+                    rest = rest // length[axis]
+            take_back(python)
             return result
         if window is None:
             window = [(0, length[axis]) for axis in range(ndim)]
@@ -474,11 +476,12 @@ cdef class Selection:
         for axis in range(self.ndim):
             place = &self.axes[axis]
             extent = chunk_shape[axis]
-            with nogil:
-                for i in range(positions.shape[0]):
-                    share = share_of(place, positions[i, axis], extent)
-                    if share.count == 0:
-                        view[i] = False
+            python = let_go(positions.shape[0])
+            for i in range(positions.shape[0]):
+                share = share_of(place, positions[i, axis], extent)
+                if share.count == 0:
+                    view[i] = False
+            take_back(python)
         return result
 
     def points_of(self, rows, Py_ssize_t count):
@@ -546,7 +549,8 @@ cdef class Selection:
         cdef unsigned char[::1] view = result.view(np.uint8)
         for axis in range(self.ndim):
             extent[axis] = chunk_shape[axis]
-        with nogil:
-            for i in range(positions.shape[0]):
-                view[i] = covers(self, &positions[i, 0] if self.ndim else NULL, extent)
+        python = let_go(positions.shape[0])
+        for i in range(positions.shape[0]):
+            view[i] = covers(self, &positions[i, 0] if self.ndim else NULL, extent)
+        take_back(python)
         return result

@@ -5,6 +5,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zvcore.engine.batches import Task
+from zvcore.engine.known_shards import Proof, ShardGrid
 from zvcore.engine.prepared import Prepared
 from zvcore.engine.selection import Selection
 from zvcore.engine.work import Work
@@ -30,9 +31,14 @@ class OpenShard: ...
 class ChunkRead(Task): ...
 
 @final
-class OpenShards:
-    def __new__(
-        cls, per_shard: Sequence[int], strides: Sequence[int], grid: Sequence[int], cache: ChunkCache | None = None
-    ) -> OpenShards: ...
+class OpenShards(ShardGrid):
+    def __init__(
+        self,
+        per_shard: Sequence[int],
+        strides: Sequence[int],
+        grid: Sequence[int],
+        proof: Proof,
+        cache: ChunkCache | None = None,
+    ) -> None: ...
     def note(self, positions: npt.NDArray[np.int64], file: OpenFile, index: _Index, stamp: bytes) -> None: ...
-    def read(self, prepared: Prepared, selection: Selection, out: npt.NDArray[Any], work: Work) -> bool: ...
+    def read(self, prepared: Prepared, selection: Selection, out: npt.NDArray[Any], work: Work) -> bool | None: ...

@@ -23,6 +23,7 @@ from zvcore.codecs.running cimport Bytes, Stages, Wanted, decode_chain, exactly
 from zvcore.engine.batches cimport Task
 from zvcore.engine.failures cimport MEMORY_FAILURE, STALE_FAILURE, Failure
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
+from zvcore.engine.known_shards cimport Proof, ShardGrid
 from zvcore.engine.load cimport begin_of
 from zvcore.engine.moving cimport Place, Span, Target, aim, direct_target, fill_out, hold, move_out, span_of
 from zvcore.engine.prepared cimport Prepared
@@ -65,6 +66,7 @@ cdef class OpenShard:
     cdef bytes path
     cdef const char *where      # the same
     cdef dict decoded           # by the place in the index; what the cache keeps of them
+    cdef int64_t noted
 
 
 cdef bint is_unchanged(const char *path, const file_stamp *stamp) noexcept nogil:
@@ -145,38 +147,15 @@ cdef class ChunkRead(Task):
 
 
 @cython.final
-cdef class OpenShards:
-    """The shards of one array from which single chunks were read lately.
-
-    `per_shard` is how many chunks lie along each axis of a shard, `strides` what a step along each axis adds to a
-    chunk's place in the index, `grid` how many shards the array has along each axis. `cache` may keep decoded chunks.
-    """
-    cdef int ndim
-    cdef int64_t per_shard[ZV_MAX_NDIM]
-    cdef int64_t strides[ZV_MAX_NDIM]
-    cdef int64_t grid[ZV_MAX_NDIM]
+cdef class OpenShards(ShardGrid):
+    """The shards of one array from which single chunks were read lately. `cache` may keep decoded chunks."""
     cdef dict _shards
     cdef object _cache
 
-    def __cinit__(self, per_shard, strides, grid, cache=None):
-        cdef int axis
+    def __init__(self, per_shard, strides, grid, Proof proof not None, cache=None):
+        ShardGrid.__init__(self, per_shard, strides, grid, proof)
         self._cache = cache
-        self.ndim = len(per_shard)
-        for axis in range(self.ndim):
-            self.per_shard[axis] = per_shard[axis]
-            self.strides[axis] = strides[axis]
-            self.grid[axis] = grid[axis]
         self._shards = {}
-
-    cdef object number_of(self, const int64_t *position, int64_t *slot):
-        """The shard that holds a chunk as one number, and the chunk's place in its index."""
-        cdef int axis
-        cdef int64_t number = 0
-        slot[0] = 0
-        for axis in range(self.ndim):
-            number = number * self.grid[axis] + position[axis] // self.per_shard[axis]
-            slot[0] += position[axis] % self.per_shard[axis] * self.strides[axis]
-        return number
 
     def note(self, positions, OpenFile file not None, index, bytes stamp not None):
         """Remember the shard that holds this one chunk: its open file, and its index with `offsets` and `lengths`."""
@@ -195,6 +174,7 @@ cdef class OpenShards:
         shard.lengths = &lengths[0]
         shard.count = len(offsets)
         memcpy(&shard.stamp, PyBytes_AS_STRING(stamp), sizeof(file_stamp))
+        shard.noted = self.proof.number()
         shard.path = file.path
         shard.where = PyBytes_AS_STRING(file.path)
         number = self.number_of(&position[0, 0] if self.ndim else NULL, &slot)
@@ -205,7 +185,9 @@ cdef class OpenShards:
         self._shards[number] = shard
 
     def read(self, Prepared prepared not None, Selection selection not None, out, Work work not None):
-        """Whether the selection is part of one chunk that could be read into `out` in this way."""
+        """None, if the selection is not part of one chunk that could be read into `out` in this way; else whether that
+        is proven to be of the array.
+        """
         cdef Form form = prepared.form
         cdef int64_t position[ZV_MAX_NDIM]
         cdef int64_t slot
@@ -215,13 +197,13 @@ cdef class OpenShards:
         cdef bint done
         cdef int threads = 1
         if selection.is_points or form.ndim != self.ndim or selection.ndim != self.ndim or form.edge == FRAMED_EDGE:
-            return False
+            return None
         if form.chunk_nbytes > LARGEST_CHUNK or not only_chunk(selection, form, position):
-            return False
+            return None
         number = self.number_of(position, &slot)
         task = self.task_for(number, slot)
         if task is None or not runs_natively(prepared.chains.stages[0]):
-            return False
+            return None
         hold(out, True, form.itemsize, &view)
         aim(selection, <char *> view.buf, view.strides, &task.target)
         task.chains = prepared.chains
@@ -241,7 +223,7 @@ cdef class OpenShards:
             self._shards.pop(number, None)
         elif task.new is not None and is_unchanged(task.shard.where, &task.shard.stamp):
             self._cache.keep(task.new, task.shard.decoded, slot)
-        return done
+        return self.proof.holds(task.shard.noted) if done else None
 
     cdef int look_up(self, ChunkRead task, int64_t slot, uint64_t nbytes) except -1:
         """Have the task use what is kept of its chunk, or leave something to keep."""
@@ -268,7 +250,7 @@ cdef class OpenShards:
         shard = <OpenShard> found
         file = shard.file()
         index = shard.index()
-        if index is None or slot >= shard.count:
+        if index is None or slot >= shard.count or self.proof.is_void(shard.noted):
             self._shards.pop(number, None)
             return None
         if file is None:            # the shard may be known again, with what was decoded

@@ -8,6 +8,7 @@ import numpy as np
 
 from zvcore.kernels.arguments cimport uint64_column
 from zvcore.kernels.cpu cimport features
+from zvcore.system.gil cimport let_go, take_back
 
 cnp.import_array()
 
@@ -26,7 +27,8 @@ def murmurhash3_x86_128(ids):
     cdef cnp.ndarray column = uint64_column(ids, "ids")
     cdef size_t count = column.shape[0]
     cdef cnp.ndarray hashes = np.empty(count, np.uint64)
-    with nogil:
-        zv_murmur3_strided(features, <const char *> cnp.PyArray_DATA(column), column.strides[0],
-                           <uint64_t *> cnp.PyArray_DATA(hashes), count)
+    python = let_go(count)
+    zv_murmur3_strided(features, <const char *> cnp.PyArray_DATA(column), column.strides[0],
+                       <uint64_t *> cnp.PyArray_DATA(hashes), count)
+    take_back(python)
     return hashes

@@ -11,6 +11,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memchr
 
 from zvcore.kernels.arguments cimport integers
+from zvcore.system.gil cimport let_go, take_back
 
 cnp.import_array()
 
@@ -75,8 +76,9 @@ cpdef tuple format_keys(columns, literals):
     cdef const int64_t *values = <const int64_t *> cnp.PyArray_DATA(table)
     cdef int64_t *stops = <int64_t *> cnp.PyArray_DATA(ends)
     cdef int64_t size
-    with nogil:
-        size = measure_keys(values, n, k, fixed, stops)
+    python = let_go(n * (k + 1))
+    size = measure_keys(values, n, k, fixed, stops)
+    take_back(python)
     cdef cnp.npy_intp nbytes = size
     cdef cnp.ndarray pool = cnp.PyArray_SimpleNew(1, &nbytes, cnp.NPY_UINT8)
     cdef Py_ssize_t *lengths = <Py_ssize_t *> malloc((k + 1) * sizeof(Py_ssize_t))
@@ -86,7 +88,8 @@ cpdef tuple format_keys(columns, literals):
         lengths[j] = PyBytes_GET_SIZE(<bytes> parts[j])
     cdef const uint8_t *text = <const uint8_t *> PyBytes_AS_STRING(joined)
     cdef uint8_t *into = <uint8_t *> cnp.PyArray_DATA(pool)
-    with nogil:
-        render_keys(values, n, k, text, lengths, into, size)
+    python = let_go(n * (k + 1))
+    render_keys(values, n, k, text, lengths, into, size)
+    take_back(python)
     free(lengths)
     return pool, ends

@@ -14,6 +14,7 @@ import numpy as np
 
 from zvcore.kernels.arguments cimport integers, uint64_column
 from zvcore.kernels.cpu cimport features
+from zvcore.system.gil cimport let_go, take_back
 
 cnp.import_array()
 
@@ -83,10 +84,10 @@ def compressed_morton(coords, grid_shape):
         type = ZV_COORDINATE_UINT32 if positions.itemsize == 4 else ZV_COORDINATE_UINT64
     count = positions.shape[0]
     cdef cnp.ndarray codes = np.empty(count, np.uint64)
-    with nogil:
-        done = zv_morton_encode(features, &grid, type, <const char *> cnp.PyArray_DATA(positions),
-                                positions.strides[0], positions.strides[1], count,
-                                <uint64_t *> cnp.PyArray_DATA(codes))
+    python = let_go(count)
+    done = zv_morton_encode(features, &grid, type, <const char *> cnp.PyArray_DATA(positions), positions.strides[0],
+                            positions.strides[1], count, <uint64_t *> cnp.PyArray_DATA(codes))
+    take_back(python)
     if done < count:
         _refuse_position(positions, done, shape)
     return codes
@@ -114,9 +115,10 @@ def compressed_morton_inverse(codes, grid_shape):
     count = column.shape[0]
     dtype = np.uint64 if any(length > 2**63 for length in shape) else np.int64
     cdef cnp.ndarray positions = np.empty((count, grid.ndim), dtype)
-    with nogil:
-        done = zv_morton_decode(features, &grid, <const char *> cnp.PyArray_DATA(column), column.strides[0], count,
-                                <uint64_t *> cnp.PyArray_DATA(positions), NULL)
+    python = let_go(count)
+    done = zv_morton_decode(features, &grid, <const char *> cnp.PyArray_DATA(column), column.strides[0], count,
+                            <uint64_t *> cnp.PyArray_DATA(positions), NULL)
+    take_back(python)
     if done < count:
         row = done + int(compressed_morton_valid(column[done:], shape).argmin())
         raise ValueError(f"codes[{row}] is {column[row]}, which names no position of the grid {shape}")
@@ -131,7 +133,8 @@ def compressed_morton_valid(codes, grid_shape):
     cdef cnp.ndarray column = uint64_column(codes, "codes")
     count = column.shape[0]
     cdef cnp.ndarray inside = np.empty(count, np.bool_)
-    with nogil:
-        zv_morton_decode(features, &grid, <const char *> cnp.PyArray_DATA(column), column.strides[0], count, NULL,
-                         <uint8_t *> cnp.PyArray_DATA(inside))
+    python = let_go(count)
+    zv_morton_decode(features, &grid, <const char *> cnp.PyArray_DATA(column), column.strides[0], count, NULL,
+                     <uint8_t *> cnp.PyArray_DATA(inside))
+    take_back(python)
     return inside

@@ -8,6 +8,7 @@ cdef extern from "zv_pool.h" nogil:
         pass
     pthread_mutex_t zv_pool_lock "zv_pool.mutex"
     void zv_pool_begin()
-    void zv_pool_start(zv_task *task, void (*run)(void *, int) noexcept nogil, void *context, int helpers)
+    void zv_pool_start(zv_task *task, void (*run)(void *, int) noexcept nogil, void *context)
+    void zv_pool_ask(zv_task *task, int helpers)
     int zv_pool_wait(zv_task *task, int milliseconds)
     void zv_pool_stop()

@@ -1,8 +1,8 @@
 /* A pool of plain POSIX threads that knows nothing of Python.
  *
- * zv_pool_start asks for helpers and returns at once; the caller does its own share of the work and then waits with
- * zv_pool_wait, which returns after `milliseconds` at the latest so that the caller can handle signals. Threads are
- * made when first needed and kept. zv_pool_begin makes an empty pool, also in the child of a fork, which has none of the
+ * zv_pool_start begins a task and zv_pool_ask asks for helpers, which may be done again for more; both return at once.
+ * The caller does its own share of the work and then waits with zv_pool_wait, which returns after `milliseconds` at the
+ * latest so that the caller can handle signals. Threads are made when first needed and kept. zv_pool_begin makes an empty pool, also in the child of a fork, which has none of the
  * threads; zv_pool.mutex is made by `fork.guard`. zv_pool_stop joins all threads before the interpreter goes away.
  *
  * To be included by one module only: that one has the pool.
@@ -67,24 +67,29 @@ static void *zv_pool_thread(void *unused) {
     return NULL;
 }
 
-/* Asks for `helpers` threads to call run(context, slot) with slots 1, 2, ...; fewer may come. */
-static void zv_pool_start(zv_task *task, void (*run)(void *, int), void *context, int helpers) {
+static void zv_pool_start(zv_task *task, void (*run)(void *, int), void *context) {
     task->run = run;
     task->context = context;
+    task->wanted = 0;
     task->started = 0;
     task->running = 0;
     task->next = NULL;
+}
+
+/* Asks for `helpers` threads in all to call run(context, slot) with slots 1, 2, ...; fewer may come. */
+static void zv_pool_ask(zv_task *task, int helpers) {
     if (helpers > ZV_POOL_MAX_THREADS) helpers = ZV_POOL_MAX_THREADS;
-    task->wanted = helpers;
-    if (helpers <= 0) return;
+    if (helpers <= task->wanted) return; /* which only the caller changes */
     pthread_mutex_lock(&zv_pool.mutex);
     while (zv_pool.count < helpers && !zv_pool.stopping &&
            zv_start_quietly(&zv_pool.threads[zv_pool.count], zv_pool_thread) == 0)
         zv_pool.count++;
+    int more = helpers - task->wanted;
+    task->wanted = helpers;
     zv_task **place = &zv_pool.queue;
-    while (*place != NULL) place = &(*place)->next;
+    while (*place != NULL && *place != task) place = &(*place)->next;
     *place = task;
-    if (helpers == 1)
+    if (more == 1)
         pthread_cond_signal(&zv_pool.work);
     else
         pthread_cond_broadcast(&zv_pool.work);

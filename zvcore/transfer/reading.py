@@ -51,8 +51,8 @@ _AT_ONCE = 8
 def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work) -> bool:
     """Read the selected items into `out`, whose shape is the selection's `result_shape`.
 
-    Whether they were all found in a shard that is the one that was read from before: so nobody has removed it, or put
-    another array in its place.
+    Whether they were all found in shards that are proven to be the array's: so nobody has removed it, or put another
+    in its place.
     """
     if out.size == 0:
         return False
@@ -61,8 +61,9 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
     try:
         # A caller that holds a lock reads a reopened file.
         shards = None if held_locks or work.progress is not None else layout.open_shards
-        if shards is not None and shards.read(layout.prepared, selection, out, work):
-            return True
+        proven = None if shards is None else shards.read(layout.prepared, selection, out, work)
+        if proven is not None:
+            return proven
         # Neighbours in memory follow each other: they share lines of the caches.
         reversed_axes = out.ndim > 1 and abs(out.strides[0]) < abs(out.strides[-1])
         positions = selection.positions(layout.form.shape, most=BATCH_CHUNKS, reversed=reversed_axes)
@@ -75,16 +76,14 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
         if count == 1 and shards is not None:
             # Its result must stay alive until the read is done.
             shard = layout.open_shard(positions)
-            if shard and shards.read(layout.prepared, selection, out, work):
+            if shard and shards.read(layout.prepared, selection, out, work) is not None:
                 return False
         steps = Steps(work, count)
         if count == 1:
-            read_window(layout, positions, None, Selected(layout, selection, out), steps)
-        else:
-            read_positions(layout, selection, positions, out, steps)
+            return read_window(layout, positions, None, Selected(layout, selection, out), steps)
+        return read_positions(layout, selection, positions, out, steps)
     except CorruptDataError as error:
         raise layout.store.explained(error)
-    return False
 
 
 class Into(Protocol):
@@ -116,19 +115,21 @@ class Selected:
 
 def read_positions(
     layout: Layout, selection: Selection, positions: Positions, out: npt.NDArray[Any], steps: Steps
-) -> None:
-    """Read the selected items of these chunks, as many at a time as are fetched before they are decoded.
+) -> bool:
+    """Read the selected items of these chunks, as many at a time as are fetched before they are decoded: whether all
+    are proven to be the array's.
 
     Of points, these are all that the selection touches.
     """
     into = Selected(layout, selection, out)
     size = window_size(layout, steps.work)
     if len(positions) <= size:
-        read_window(layout, positions, None, into, steps)
-        return
+        return read_window(layout, positions, None, into, steps)
+    proven = True
     for window in windows(len(positions), size):
         rows = np.arange(window.start, window.stop) if selection.is_points else None
-        read_window(layout, positions[window], rows, into, steps)
+        proven &= read_window(layout, positions[window], rows, into, steps)
+    return proven
 
 
 def window_size(layout: Layout, work: Work) -> int:
@@ -140,22 +141,29 @@ def window_size(layout: Layout, work: Work) -> int:
     return max(1, min(BATCH_CHUNKS, work.ahead(BATCH_BYTES) // max(1, layout.chunk_nbytes)))
 
 
-def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: Into, steps: Steps) -> None:
-    """Read these chunks, all at once; `rows`: which they are of those of a selection of points."""
+def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: Into, steps: Steps) -> bool:
+    """Read these chunks, all at once: whether they are proven to be the array's; `rows`: which they are of those of a
+    selection of points.
+    """
     count = len(positions)
     before = steps.before
+    known = layout.recall(positions)
     for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
         steps.before = before
         with attempt:
+            if known is not None:
+                (sources, proven), known = known, None
+                into.take(Chunks(layout.prepared, positions, sources, rows), steps.of(count))
+                return proven
             sources = (layout.fetch_first(positions) if count == 1 else None) or layout.locate(positions)
             if layout.store.local_root is not None:
                 into.take(Chunks(layout.prepared, positions, sources, rows), steps.of(count))
-                return
+                return False
             within = in_file(layout.store, sources, count) if _is_worth_it(layout, count) else None
             if within is not None:
                 prepared = layout.prepared.with_root(within[0])
                 into.take(Chunks(prepared, positions, within[1], rows), steps.of(count))
-                return
+                return False
             if layout.store.remote and layout.value_codec is None:
                 sources = into.narrowed(Chunks(layout.prepared, positions, sources, rows))
             for some, here in arriving(layout.store, sources, count, layout.chunk_nbytes, steps.work):
@@ -166,6 +174,7 @@ def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: I
                 into.take(chunks, steps.of(len(chunks)))
                 # Before the next parts are fetched, their memory is free again.
                 del here, chunks
+    return False
 
 
 def _is_worth_it(layout: Layout, count: int) -> bool:

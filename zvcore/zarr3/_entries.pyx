@@ -5,9 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from zvcore.kernels.unaligned cimport load_u64
-
-cdef enum:
-    WITHOUT_GIL = 1 << 12       # entries from which on that is worth it
+from zvcore.system.gil cimport let_go, take_back
 
 cdef uint64_t MISSING = 0xFFFFFFFFFFFFFFFF
 
@@ -39,11 +37,10 @@ def split_entries(const uint8_t[::1] raw not None, uint64_t[::1] offsets not Non
     cdef Py_ssize_t count = offsets.shape[0]
     if lengths.shape[0] != count or raw.shape[0] != 16 * count:
         raise ValueError("columns of different lengths")
-    if count >= WITHOUT_GIL:
-        with nogil:
-            split(&raw[0], count, &offsets[0], &lengths[0])
-    elif count > 0:
+    if count > 0:
+        python = let_go(count)
         split(&raw[0], count, &offsets[0], &lengths[0])
+        take_back(python)
 
 
 def next_wrong(const uint64_t[::1] offsets not None, const uint64_t[::1] lengths not None, uint64_t start,
@@ -54,11 +51,10 @@ def next_wrong(const uint64_t[::1] offsets not None, const uint64_t[::1] lengths
     cdef Py_ssize_t left = offsets.shape[0] - begin, found = -1
     if lengths.shape[0] != offsets.shape[0] or begin < 0:
         raise ValueError("columns of different lengths")
-    if left >= WITHOUT_GIL:
-        with nogil:
-            found = next_of(&offsets[begin], &lengths[begin], left, start, stop)
-    elif left > 0:
+    if left > 0:
+        python = let_go(left)
         found = next_of(&offsets[begin], &lengths[begin], left, start, stop)
+        take_back(python)
     return found if found < 0 else begin + found
 
 
@@ -151,18 +147,19 @@ def look_up(list indexes not None, const int32_t[::1] which not None, const int6
             columns[i].count = min(offset_view.shape[0], length_view.shape[0])
             if columns[i].count:
                 columns[i].offsets, columns[i].lengths = &offset_view[0], &length_view[0]
-        with nogil:
-            for i in range(n):
-                if not 0 <= which[i] < shards or slots[i] < 0:
-                    wrong = i
-                    break
-                if columns[which[i]].count < 0:
-                    continue
-                if slots[i] >= columns[which[i]].count:
-                    wrong = i
-                    break
-                offsets[i] = columns[which[i]].offsets[slots[i]]
-                lengths[i] = columns[which[i]].lengths[slots[i]]
+        python = let_go(n)
+        for i in range(n):
+            if not 0 <= which[i] < shards or slots[i] < 0:
+                wrong = i
+                break
+            if columns[which[i]].count < 0:
+                continue
+            if slots[i] >= columns[which[i]].count:
+                wrong = i
+                break
+            offsets[i] = columns[which[i]].offsets[slots[i]]
+            lengths[i] = columns[which[i]].lengths[slots[i]]
+        take_back(python)
     finally:
         PyMem_Free(columns)
     if wrong >= 0:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from zvcore.cached import cached_property
 from zvcore.engine import ABSENT, Buffers, Keys, Sources
+from zvcore.engine.known_shards import KnownShards, Proof
 from zvcore.engine.single import OpenShards
 from zvcore.errors import UnsupportedError
 from zvcore.layout import Layout, StoredObject
@@ -124,10 +125,19 @@ class ShardLayout(Layout):
             return None
         if math.prod(grid) >= 2**62:
             return None
-        return OpenShards(self._per_shard, self._strides, grid, self.store.chunk_cache)
+        return OpenShards(self._per_shard, self._strides, grid, self.proof, self.store.chunk_cache)
+
+    @cached_property
+    def proof(self) -> Proof:
+        return Proof()
+
+    @cached_property
+    def _known_shards(self) -> KnownShards | None:
+        shards = self.open_shards
+        return shards and KnownShards(self._per_shard, self._strides, self.metadata.grid, self.proof)
 
     def __getstate__(self) -> dict[str, Any]:
-        made_anew = ("chains", "open_shards", "placement", "_known")
+        made_anew = ("chains", "open_shards", "placement", "proof", "_known", "_known_shards")
         return {name: value for name, value in super().__getstate__().items() if name not in made_anew}
 
     # --- which shard
@@ -197,13 +207,30 @@ class ShardLayout(Layout):
             if index is None:
                 nothing = np.full(len(positions), _NONE)
                 return Sources(keys, which, nothing, nothing, stamps=[None], found=[None])
+            self._note(positions, which, [index])
             return Sources(keys, which, index.offsets[slots], index.lengths[slots], stamps=[index.stamp], found=[index])
         offset = np.full(len(positions), _NONE)
         length = np.full(len(positions), _NONE)
         indexes = self._indexes([*keys])
         look_up(indexes, which, slots, offset, length)
+        self._note(positions, which, indexes)
         stamps = [None if index is None else index.stamp for index in indexes]
         return Sources(keys, which, offset, length, stamps=stamps, found=indexes)
+
+    def _note(self, positions: Positions, which: npt.NDArray[np.int32], indexes: list[Index | None]) -> None:
+        known = self._known_shards
+        if known is not None:
+            # What may still be changed within the same tick of the clock cannot be told from the next by its stamp.
+            settled = self.store.settled
+            known.note(positions, which, [index if index and settled(index.stamp) else None for index in indexes])
+
+    def recall(self, positions: Positions) -> tuple[Sources, bool] | None:
+        known = None if self._known_shards is None else self._known_shards.recall(positions)
+        if known is None:
+            return None
+        shards, which, offset, length, indexes, proven = known
+        stamps = [index.stamp for index in indexes]
+        return Sources(self.metadata.keys(shards), which, offset, length, stamps=stamps, found=indexes), proven
 
     def _indexes(self, keys: list[str]) -> list[Index | None]:
         """Those of several shards, without checking them. No thread is woken for those that are here."""
