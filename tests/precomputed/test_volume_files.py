@@ -56,6 +56,37 @@ def test_chunks_in_files_are_compressed_unless_it_is_not_wanted(tmp_path: Path, 
         a.attrs["zvcore_compression"] = "none"
 
 
+@pytest.mark.parametrize("region", [np.s_[...], np.s_[:20, :10, :10]])
+def test_chunks_that_are_not_where_they_were(tmp_path: Path, region: Any) -> None:
+    """An array that has found all of its chunks under plain names opens those at once from then on."""
+    a = create(tmp_path, codec="raw")
+    values = voxels((70, 45, 33, 1), "uint16")
+    a[...] = values
+    settle()
+    a = open_(tmp_path, scale=0)
+    looked: list[int] = []
+    locate: Any = a.layout.locate
+    a.layout.locate = lambda positions: looked.append(len(positions)) or locate(positions)
+    for _ in range(3):
+        np.testing.assert_array_equal(a[region], values[region])
+    assert len(looked) == 1
+    first = tmp_path / "1_1_1" / "0-32_0-16_0-16"
+    packed = first.with_name(first.name + ".gz")
+    packed.write_bytes(gzip.compress(first.read_bytes()))
+    first.unlink()
+    for _ in range(2):
+        np.testing.assert_array_equal(a[region], values[region])
+    packed.unlink()
+    values[:32, :16, :16] = 0
+    for _ in range(2):
+        np.testing.assert_array_equal(a[region], values[region])
+    first.write_bytes(b"")
+    first.unlink()
+    first.symlink_to("nowhere")
+    with pytest.raises((OSError, CorruptDataError)):
+        a[region]
+
+
 @pytest.mark.parametrize("ending", [".gz", ".br"])
 def test_files_that_others_compressed_are_read_and_stay_so(tmp_path: Path, ending: str) -> None:
     a = create(tmp_path, codec="raw")

@@ -60,6 +60,7 @@ cdef class AtHand(Stored):
 
 cdef class WholeFiles(Stored):
     cdef Paths paths
+    cdef bint present
 
     cdef int open_file(self, Slot *slot, int64_t chunk, uint64_t most, file_stamp *stamp) noexcept nogil
 

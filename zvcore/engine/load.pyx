@@ -190,6 +190,7 @@ cdef class WholeFiles(Stored):
 
     def __cinit__(self, sources, Py_ssize_t count, bytes root):
         self.count = count
+        self.present = sources.present
         self.paths = Paths(sources.keys, root)
         self.take_columns(sources, len(self.paths))
 
@@ -200,6 +201,8 @@ cdef class WholeFiles(Stored):
         if path == NULL:
             return fail(slot, MEMORY_FAILURE, chunk)
         fd = open_object(path, stamp)
+        if self.present and (fd == -ENOENT or fd == -ENOTDIR or fd == -ENAMETOOLONG):
+            return fail(slot, STALE_FAILURE, chunk)
         if fd == -ENOENT:
             code = in_its_place(path)
             return fail_system(slot, chunk, code) if code != 0 else NO_FILE

@@ -37,6 +37,7 @@ class Sources:
               held against it
     stamps    what the store's `stamp` gave for each of `keys` when its index was read, or None; when the object is
               another one by now, `locate` is asked again
+    present   whether whole objects are there, as far as is known; when one is not, `locate` is asked again
     """
 
     keys: Keys
@@ -48,6 +49,7 @@ class Sources:
     chain: npt.NDArray[np.uint8] | None = None
     crc32: npt.NDArray[np.uint64] | None = None
     stamps: Sequence[Hashable | None] | None = None
+    present: bool = False
     # What the layout knows of each of `keys`, for the code that replaces these objects next: a shard's index.
     found: Sequence[Any] | None = None
     # For errors: where `blobs` were fetched from, or what the ranges of files are.

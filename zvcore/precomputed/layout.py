@@ -148,6 +148,8 @@ class UnshardedLayout(ScaleLayout):
         self._suffixes_found: frozenset[str] = frozenset()
         # Whether the first one with a plain name is packed all the same. None: none has been looked at.
         self._is_packed: bool | None = None
+        # Whether all that was looked for last is there under the names that most have.
+        self._were_as_most = False
         scale = self.scale
         self._extents = tuple(np.array(of, np.int64) for of in (scale.chunk, scale.size, scale.corner))
         return kept(_ways_of_storing)
@@ -218,7 +220,8 @@ class UnshardedLayout(ScaleLayout):
         there = self._existing(keys)
         kinds = np.full(len(positions), order[0], np.uint8)
         # What is so most often, of single chunks before all, is to cost little.
-        if there.all() and (order[0] == _GZIP or self._is_packed is not None):
+        self._were_as_most = bool(there.all())
+        if self._were_as_most and (order[0] == _GZIP or self._is_packed is not None):
             return (kinds if order[0] else None), keys
         left = np.flatnonzero(~there)
         if len(left):
@@ -391,6 +394,16 @@ class UnshardedLayout(ScaleLayout):
     def locate(self, positions: Positions) -> Sources:
         kinds, keys = self._looked_for(positions)
         return Sources(keys, chain=self.chains_with(positions, kinds))
+
+    def recall(self, positions: Positions) -> tuple[Sources, bool] | None:
+        # As long as all are found under the names that most have, only reading looks for them.
+        kind = self._order()[0]
+        if not self._were_as_most or self.store.local_root is None or not len(positions):
+            return None
+        if kind == _PLAIN and self._is_packed is None:
+            return None
+        chain = self.chains_with(positions, np.full(len(positions), kind, np.uint8) if kind else None)
+        return Sources(self._called(positions, kind), chain=chain, present=True), False
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.keys(np.array([position], np.int64))[0]

@@ -148,13 +148,15 @@ def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: I
     count = len(positions)
     before = steps.before
     known = layout.recall(positions)
+    if known is not None:
+        try:
+            into.take(Chunks(layout.prepared, positions, known[0], rows), steps.of(count))
+            return known[1]
+        except CHANGED:
+            pass
     for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
         steps.before = before
         with attempt:
-            if known is not None:
-                (sources, proven), known = known, None
-                into.take(Chunks(layout.prepared, positions, sources, rows), steps.of(count))
-                return proven
             sources = (layout.fetch_first(positions) if count == 1 else None) or layout.locate(positions)
             if layout.store.local_root is not None:
                 into.take(Chunks(layout.prepared, positions, sources, rows), steps.of(count))
