@@ -79,7 +79,7 @@ class Array(Generic[Item]):
         self._attrs = cast("MutableMapping[str, Any]", {} if attrs is None else attrs)
         self._codec = codec
         self._read_only = read_only or layout.store.read_only
-        self._work = Work(thread_count(threads))
+        self._threads = thread_count(threads)
         self.stands()
 
     # --- what it is
@@ -264,7 +264,7 @@ class Array(Generic[Item]):
         if threads is None and progress is None and memory is None:
             return self._work
         most = None if memory is None else whole_number(memory, "memory")
-        return Work(self._work.threads if threads is None else thread_count(threads), progress, most)
+        return Work(self._threads if threads is None else thread_count(threads), progress, most, self.standing.watched)
 
     @property
     def oindex(self) -> OrthogonalIndex[Item]:
@@ -358,8 +358,7 @@ class Array(Generic[Item]):
         found = np.empty(Selection.basic(key, self.shape).result_shape, self.dtype)
         parts = [*self.parts(key, found)]
         if not all(np.shares_memory(part, found) for _, _, part in parts):
-            whole: npt.NDArray[Item] = self.read(key, threads=threads)
-            return whole
+            return cast("npt.NDArray[Item]", self.read(key, threads=threads))
         for layout, selection, part in parts:
             transfer.read_listed(layout, selection, part, self._work_with(threads, None))
         return found
@@ -563,6 +562,7 @@ class Array(Generic[Item]):
     def stands(self) -> None:
         """Take the document that is there now for the one that this array is described by."""
         self.standing = standing_of(self, None if type(self)._laid_out is Array._laid_out else self._document)
+        self._work = Work(self._threads, watched=self.standing.watched)
 
     def _clear_outside(self, shrunk: list[int]) -> None:
         """Remove what lies behind the end of these axes."""

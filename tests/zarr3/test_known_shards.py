@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import pickle
 import shutil
-import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import zvcore
-from tests.processes import PATIENCE
+from tests.settling import wait_until_settled
 from zvcore.errors import ConflictError
 from zvcore.stores.indexes import index_cache
 
@@ -31,16 +30,7 @@ def make(path: Path, values: Any = VALUES, **options: Any) -> None:
     options = {"chunks": (8, 8), "shards": (16, 24), "codec": "raw"} | options
     array = zvcore.create(path, format="zarr3", shape=values.shape, dtype=values.dtype, **options)
     array[...] = values
-    grow_old(path)
-
-
-def grow_old(path: Path) -> None:
-    """Until no file can be written once more and look the same."""
-    store = zvcore.open(path).store
-    until = time.monotonic() + PATIENCE
-    while not all(store.settled(store.stamp(key)) for key in store.list()):
-        assert time.monotonic() < until
-        time.sleep(0.002)
+    wait_until_settled(path)
 
 
 def asking(array: Array) -> list[int]:
@@ -147,7 +137,7 @@ def test_chunks_that_were_missing(tmp_path: Path, region: Any) -> None:
     make(tmp_path / "a", np.zeros(SHAPE, np.uint32))
     writer = zvcore.open(tmp_path / "a", mode="r+")
     writer[8:16, 16:24] = 5
-    grow_old(tmp_path / "a")
+    wait_until_settled(tmp_path / "a")
     array = zvcore.open(tmp_path / "a")
     array[region]
     writer[...] = VALUES
@@ -173,7 +163,7 @@ def test_what_is_known_stays_in_its_process(tmp_path: Path, region: Any) -> None
 def test_an_array_without_axes(tmp_path: Path) -> None:
     array = zvcore.create(tmp_path / "a", format="zarr3", shape=(), dtype="u2", chunks=(), shards=(), codec="raw")
     array[...] = 6
-    grow_old(tmp_path / "a")
+    wait_until_settled(tmp_path / "a")
     array = zvcore.open(tmp_path / "a")
     for _ in range(3):
         assert array[()] == 6

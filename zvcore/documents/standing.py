@@ -34,6 +34,8 @@ class _Described(Protocol):
 class Unwatched:
     """The state of an array without a document of its own."""
 
+    watched = None
+
     def check_written(self, array: _Described) -> None: ...
 
     def check_read(self, array: _Described, found: npt.NDArray[Any]) -> None: ...
@@ -48,9 +50,12 @@ _UNKNOWN: Any = object()
 
 
 class Standing:
-    """The state of the document of an array when it was last looked at."""
+    """The state of the document of an array when it was last looked at.
 
-    __slots__ = ("_description", "_document", "_far", "_looked", "_other", "_seen")
+    watched  the document as a file, which reads look at themselves
+    """
+
+    __slots__ = ("_description", "_document", "_far", "_looked", "_other", "_seen", "watched")
 
     def __init__(self, array: _Described, document: Document) -> None:
         store = document.store
@@ -65,6 +70,8 @@ class Standing:
             seen = store.stamp(document.key)
             # One that is too young may be of a change since it was read. None: only others tell of this array.
             self._seen = seen if seen is None or store.settled(seen) else _UNKNOWN
+        self.watched = None if self._far else store.watched(document.key)
+        self._expect()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_restored, (self._document, self._description, self._far, self._seen is None))
@@ -124,7 +131,13 @@ class Standing:
             raise ConflictError(what, key=f"{store.root}/{key}")
         self._other = None if layout.shape == array.layout.shape else layout
         self._seen = now if settled else _UNKNOWN
+        self._expect()
         return self._other
+
+    def _expect(self) -> None:
+        if self.watched is not None:
+            known = self._other is None and isinstance(self._seen, bytes)
+            self.watched.stamp = self._seen if known else None
 
     def _resized(self, old: Layout, new: Layout) -> ConflictError:
         what = "the array was given another shape meanwhile: refresh() it"
@@ -145,4 +158,5 @@ def _restored(document: Document, description: Any, far: bool, unknown: bool) ->
     made._document, made._description, made._far = document, description, far
     made._looked = time.monotonic() if far else 0.0
     made._seen, made._other = None if unknown else _UNKNOWN, None
+    made.watched = None if far else document.store.watched(document.key)
     return made

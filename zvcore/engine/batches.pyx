@@ -7,17 +7,21 @@ second. The first failure stops the batch.
 import atexit
 
 cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_XDECREF, PyObject
 from libc.stdint cimport int64_t
-from libc.string cimport memset
+from libc.string cimport memcmp, memcpy, memset
 
 from zvcore.codecs.running cimport begin_running, end_running
 from zvcore.engine.failures cimport MEMORY_FAILURE, PYTHON_FAILURE, Failure
 from zvcore.engine.slots cimport Slot, fail, fail_python, give_slot, take_slot
+from zvcore.engine.work cimport Work
+from zvcore.stores.files cimport stamp_object
 from zvcore.system.atomics cimport (
     zv_compare_and_set64, zv_fetch_add, zv_load, zv_load64, zv_milliseconds, zv_store,
 )
+from zvcore.system.files cimport file_stamp
 from zvcore.system.fork cimport guard
 from zvcore.system.interpreter cimport zv_need_python
 from zvcore.system.mutex cimport pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock
@@ -230,10 +234,19 @@ cdef class Task:
     cdef void leave(self, Slot *slot) noexcept nogil:
         pass
 
+    cdef int watch(self, Work work) except -1:
+        stamp = None if work.watched is None else work.watched.stamp
+        if stamp is not None and PyBytes_GET_SIZE(stamp) == sizeof(file_stamp):
+            memcpy(&self.expected, PyBytes_AS_STRING(stamp), sizeof(file_stamp))
+            self.path = work.watched.path
+        return 0
+
     cdef bint perform(self, int64_t items, int threads, object progress, Failure *failure) except -1:
         cdef Batch batch
         cdef zv_task helpers
         cdef bint done
+        cdef file_stamp found
+        cdef const char *path = NULL if self.path is None else PyBytes_AS_STRING(self.path)
         if items == 0:
             return True
         memset(&batch, 0, sizeof(Batch))
@@ -251,6 +264,8 @@ cdef class Task:
             participate(&batch, 0)
             zv_fetch_add(&callers, -1)
             done = zv_pool_wait(&helpers, SIGNAL_MILLISECONDS)
+            if done and path != NULL and stamp_object(path, &found) == 0:
+                self.unchanged = memcmp(&found, &self.expected, sizeof(file_stamp)) == 0
         interrupted = None if done else wait_for(&batch, progress)
         if batch.has_failure and failure.kind == PYTHON_FAILURE:
             exception = <object> failure.exception

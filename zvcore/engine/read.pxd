@@ -72,4 +72,4 @@ cdef class Reading(Task):
 
 
 # Loads these chunks and gives them to a receiver, on so many threads.
-cdef int read_into(Receiver receiver, Chunks chunks, int threads, Work work, Faults faults=*) except -1
+cdef bint read_into(Receiver receiver, Chunks chunks, int threads, Work work, Faults faults=*) except -1

@@ -296,7 +296,8 @@ cdef int join_objects(Receiver receiver, Stored stored) except -1:
     return stored.take_plan(order, runs)
 
 
-cdef int read_into(Receiver receiver, Chunks chunks, int threads, Work work, Faults faults=None) except -1:
+cdef bint read_into(Receiver receiver, Chunks chunks, int threads, Work work, Faults faults=None) except -1:
+    """Whether the array's document was unchanged after it, if that is watched."""
     cdef Reading reading = Reading.__new__(Reading)
     cdef Failure failure
     receiver.chunks = chunks
@@ -304,23 +305,26 @@ cdef int read_into(Receiver receiver, Chunks chunks, int threads, Work work, Fau
     reading.faults = faults
     reading.chains = chunks.prepared.chains
     reading.in_twos = receiver.in_twos()
+    reading.watch(work)
     reading.stored = stored_of(chunks, threads)
     if receiver.joined and reading.stored.offset == NULL and chunks.count > 1 and chunks.sources.parts is None:
         join_objects(receiver, reading.stored)
     if not reading.perform(reading.stored.run_count, threads, work.progress, &failure):
         raise chunks.error(&failure, reading.chains)
-    return 0
+    return reading.unchanged
 
 
 def read_chunks(Chunks chunks not None, Selection selection not None, out, Work work not None):
-    """Read the selected items of these chunks into `out`, whose shape is the selection's `result_shape`."""
+    """Read the selected items of these chunks into `out`, whose shape is the selection's `result_shape`: whether the
+    array's document, if that is watched, was seen to be as before when that was done.
+    """
     cdef IntoItems receiver = IntoItems.__new__(IntoItems)
     cdef uint64_t nbytes = chunks.form.chunk_nbytes, held, each = nbytes
     cdef Span part
     cdef int threads = 1
     receiver.items = Items(selection, out, chunks.form, chunks.rows, chunks.count, True)
     if chunks.count == 0:
-        return
+        return False
     receiver.most = receiver.most_of_two = stored_limit(nbytes)
     receiver.joined = joinable(chunks.form, selection, &receiver.items.target)
     receiver.chunks = chunks
@@ -332,7 +336,7 @@ def read_chunks(Chunks chunks not None, Selection selection not None, out, Work 
         if gains_by_two(chunks):
             held += 3 * nbytes      # the stored bytes of another, and the values of two
         threads = work.threads_for(held)
-    read_into(receiver, chunks, threads, work)
+    return read_into(receiver, chunks, threads, work)
 
 
 def parts_wanted(Chunks chunks not None, Selection selection not None, out):

@@ -1,5 +1,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
+from zvcore.stores.files cimport Watched
+
 
 cdef enum:
     # A batch of fewer bytes than this is done before another thread has woken up.
@@ -11,6 +13,7 @@ cdef class Work:
     cdef readonly object threads
     cdef readonly object progress
     cdef readonly object memory
+    cdef readonly Watched watched
 
     # How many threads work, if each holds this many bytes.
     cdef int threads_for(self, uint64_t held) except -1

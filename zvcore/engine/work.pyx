@@ -3,6 +3,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
+from zvcore.stores.files cimport Watched
 from zvcore.system import threads as thread_counts
 
 
@@ -17,10 +18,10 @@ cdef class Work:
     `threads` is how many threads work on it; by default `default_thread_count()`. `progress(done, total)` is called
     in the calling thread now and then, with numbers of chunks. `memory` is how many bytes a read may hold besides its
     result: half of them for stored bytes that are fetched ahead, half for chunks that are being decoded. One chunk at
-    a time is always held.
+    a time is always held. `watched` is the document of the array that is read.
     """
 
-    def __cinit__(self, threads=None, progress=None, memory=None):
+    def __cinit__(self, threads=None, progress=None, memory=None, Watched watched=None):
         if threads is not None and threads < 1:
             raise ValueError(f"threads must be at least 1, not {threads}")
         if memory is not None and memory < 1:
@@ -28,13 +29,18 @@ cdef class Work:
         self.threads = threads
         self.progress = progress
         self.memory = memory
+        self.watched = watched
 
     def __reduce__(self):
         return (Work, (self.threads, self.progress, self.memory))
 
     def telling(self, progress):
         """The same work with other steps to tell of."""
-        return Work(self.threads, progress, self.memory)
+        return Work(self.threads, progress, self.memory, self.watched)
+
+    def unwatched(self):
+        """The same work, at whose end the document is not looked at."""
+        return Work(self.threads, self.progress, self.memory)
 
     def ahead(self, most):
         """How many of `most` bytes may be fetched before they are decoded."""

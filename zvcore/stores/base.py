@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.stores.chunk_cache import ChunkCache
-    from zvcore.stores.files import OpenFile
+    from zvcore.stores.files import OpenFile, Watched
     from zvcore.stores.others import Other
     from zvcore.stores.partial_writes import Unfinished
 
@@ -263,6 +263,10 @@ class Store(ABC):
         before reading the object.
         """
         return True
+
+    def watched(self, key: str) -> Watched | None:
+        """An object that reads look at when they are done, without a call of their own; None where that cannot be."""
+        return None
 
     def kept_file(self, key: str) -> OpenFile | None:
         """An object of a local store as an open file, which is kept open as long as others do not need it more.

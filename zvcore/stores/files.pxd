@@ -24,6 +24,11 @@ cdef object failure(int code, bytes path)
 cdef bint absent(int code) noexcept nogil
 
 
+cdef class Watched:
+    cdef readonly bytes path
+    cdef public bytes stamp
+
+
 cdef class OpenFile:
     cdef object __weakref__
     cdef int descriptor

@@ -4,6 +4,7 @@ Every call to the system happens without the GIL and may be used from any thread
 `files.pxd` are for native code; the Python functions below them are for `LocalStore`.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.errno cimport EINTR, EIO, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, errno
 from libc.stdint cimport int64_t, uint64_t
@@ -285,6 +286,18 @@ def settled(stamp: bytes) -> bool:
     now = zv_stamp_clock()
     # A time well ahead of ours comes from a clock that was wrong or is another machine's: nothing to wait for.
     return one.changed + tick < now or one.changed > now + 1000000000
+
+
+@cython.final
+@cython.no_gc
+cdef class Watched:
+    """A file that is looked at now and then, without the GIL: whether it still has this stamp. `stamp` None: how it is
+    to be is not known.
+    """
+
+    def __init__(self, path: bytes) -> None:
+        self.path = path
+        self.stamp = None
 
 
 cdef class OpenFile:

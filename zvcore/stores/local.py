@@ -222,6 +222,9 @@ class LocalStore(Store):
         except FileNotFoundError:
             return None
 
+    def watched(self, key: str) -> files.Watched | None:
+        return files.Watched(files.join(self._folder, key))
+
     def settled(self, stamp: Stamp) -> bool:
         assert isinstance(stamp, bytes)
         return files.settled(stamp)

@@ -39,8 +39,9 @@ class _Coarser:
         assert chunks.sources is not None
         return chunks.sources
 
-    def take(self, chunks: Chunks, work: Work) -> None:
+    def take(self, chunks: Chunks, work: Work) -> bool:
         coarser_of(chunks, self.out, self.first, self.factors, self.modes, work)
+        return False
 
 
 def reads_coarser(layout: Layout, box: Box, factors: Sequence[int], modes: bool, out: npt.NDArray[Any]) -> bool:

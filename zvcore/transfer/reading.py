@@ -61,6 +61,8 @@ def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work
     try:
         # A caller that holds a lock reads a reopened file.
         shards = None if held_locks or work.progress is not None else layout.open_shards
+        if held_locks:
+            work = work.unwatched()
         proven = None if shards is None else shards.read(layout.prepared, selection, out, work)
         if proven is not None:
             return proven
@@ -93,8 +95,8 @@ class Into(Protocol):
         """Sources that give no more of chunks far away than is needed."""
         ...
 
-    def take(self, chunks: Chunks, work: Work) -> None:
-        """Decode them."""
+    def take(self, chunks: Chunks, work: Work) -> bool:
+        """Decode them: whether the array's document was seen to be as before when that was done."""
         ...
 
 
@@ -109,8 +111,8 @@ class Selected:
     def narrowed(self, chunks: Chunks) -> Sources:
         return narrowed(self.layout.store, chunks, self.selection, self.out)
 
-    def take(self, chunks: Chunks, work: Work) -> None:
-        _decode(self.layout, chunks, self.selection, self.out, work)
+    def take(self, chunks: Chunks, work: Work) -> bool:
+        return _decode(self.layout, chunks, self.selection, self.out, work)
 
 
 def read_positions(
@@ -148,10 +150,11 @@ def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: I
     count = len(positions)
     before = steps.before
     known = layout.recall(positions)
+    noted = layout.proof and layout.proof.latest()
     if known is not None:
         try:
-            into.take(Chunks(layout.prepared, positions, known[0], rows), steps.of(count))
-            return known[1]
+            seen = into.take(Chunks(layout.prepared, positions, known[0], rows), steps.of(count))
+            return known[1] or (seen and _reached(layout, noted))
         except CHANGED:
             pass
     for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
@@ -159,8 +162,9 @@ def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: I
         with attempt:
             sources = (layout.fetch_first(positions) if count == 1 else None) or layout.locate(positions)
             if layout.store.local_root is not None:
-                into.take(Chunks(layout.prepared, positions, sources, rows), steps.of(count))
-                return False
+                noted = layout.proof and layout.proof.latest()
+                seen = into.take(Chunks(layout.prepared, positions, sources, rows), steps.of(count))
+                return seen and _reached(layout, noted)
             within = in_file(layout.store, sources, count) if _is_worth_it(layout, count) else None
             if within is not None:
                 prepared = layout.prepared.with_root(within[0])
@@ -177,6 +181,12 @@ def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: I
                 # Before the next parts are fetched, their memory is free again.
                 del here, chunks
     return False
+
+
+def _reached(layout: Layout, noted: int | None) -> bool:
+    if layout.proof is not None and noted is not None:
+        layout.proof.reach(noted)
+    return True
 
 
 def _is_worth_it(layout: Layout, count: int) -> bool:
@@ -320,12 +330,12 @@ def _stack(form: ChunkForm, axes: tuple[int, ...], count: int) -> tuple[npt.NDAr
     return stack, [stack[(*before, slice(start, start + extent))] for start in range(0, shape[axis], extent)]
 
 
-def _decode(layout: Layout, chunks: Chunks, selection: Selection, out: npt.NDArray[Any], work: Work) -> None:
-    """From stored bytes to the selected items."""
+def _decode(layout: Layout, chunks: Chunks, selection: Selection, out: npt.NDArray[Any], work: Work) -> bool:
+    """From stored bytes to the selected items, as `read_chunks`."""
     if layout.value_codec is None:
-        read_chunks(chunks, selection, out, work)
-    else:
-        _decode_values(layout, chunks, selection, out, work)
+        return read_chunks(chunks, selection, out, work)
+    _decode_values(layout, chunks, selection, out, work)
+    return False
 
 
 def _decode_values(layout: Layout, chunks: Chunks, selection: Selection, out: npt.NDArray[Any], work: Work) -> None:
