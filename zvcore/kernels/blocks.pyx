@@ -13,6 +13,7 @@ from libc.string cimport memcmp
 import numpy as np
 
 from zvcore.kernels.cpu cimport features
+from zvcore.system.gil cimport let_go, take_back
 
 cnp.import_array()
 
@@ -391,8 +392,7 @@ def holds_only(cnp.ndarray array not None, value):
     cdef Py_ssize_t count = array.size
     cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(array)
     cdef bint answer
-    with nogil:
-        answer = is_filled(
-            <const char *> cnp.PyArray_DATA(array), count, itemsize, <const char *> cnp.PyArray_DATA(item)
-        )
+    python = let_go(count)
+    answer = is_filled(<const char *> cnp.PyArray_DATA(array), count, itemsize, <const char *> cnp.PyArray_DATA(item))
+    take_back(python)
     return answer

@@ -49,6 +49,7 @@ cdef enum:
     LONGEST_HEAD = 1 << 15
     ATTEMPTS = 3                        # how often a range is asked for
     SIGNAL_MILLISECONDS = 100           # between looks for signals
+    REST_MILLISECONDS = 5               # for which connections at rest are kept from others, if answers still come
 
 
 cpdef enum:
@@ -64,6 +65,7 @@ cdef enum stage:
 
 
 cdef struct Line:
+    int descriptor
     stage at
     Outcome over
     bint has_answered
@@ -302,20 +304,18 @@ cdef class PlainLines:
             free(line.request)
             free(line.head)
             raise MemoryError
+        line.descriptor = descriptor
+        line.over = self.ask_next(line)
+        line.at = SENDING if is_open else CONNECTING
+        line.has_answered = has_answered
         self.polled[self.count].fd = descriptor
+        self.polled[self.count].events = <short> POLLOUT
         self.count += 1
-        with nogil:
-            line.over = self.ask_next(line)
-            line.at = SENDING if is_open else CONNECTING
-            line.has_answered = has_answered
-            self.polled[self.count - 1].events = <short> POLLOUT
-            if line.over == GOING_ON and is_open:
-                self.go_on(self.count - 1)
 
     def remove(self, int descriptor):
         cdef Py_ssize_t i
         for i in range(self.count):
-            if self.polled[i].fd == descriptor:
+            if self.lines[i].descriptor == descriptor:
                 free(self.lines[i].request)
                 free(self.lines[i].head)
                 self.count -= 1
@@ -324,49 +324,65 @@ cdef class PlainLines:
 
     def wait(self, double seconds):
         """(descriptor, what has become of it, the number of its range, whether it was open, whether it has answered)
-        of the next connection with which nothing goes on; None if no byte comes from anywhere for so long, or too few
-        come of one range.
+        of the next connections with which nothing goes on; of none if no byte comes from anywhere for so long, or too
+        few come of one range.
         """
         cdef Py_ssize_t i
+        cdef bint some
         cdef Line *line
+        cdef list over = []
         with nogil:
-            i = self.next_over(<int> (seconds * 1000))
-        if i < 0:
-            return None
-        line = &self.lines[i]
-        return self.polled[i].fd, line.over, line.number, line.at != CONNECTING, line.has_answered
+            some = self.some_over(<int> (seconds * 1000))
+        for i in range(self.count if some else 0):
+            line = &self.lines[i]
+            if line.over != GOING_ON:
+                over.append((line.descriptor, line.over, line.number, line.at != CONNECTING, line.has_answered))
+        return over
 
-    cdef Py_ssize_t next_over(self, int milliseconds) except -2 nogil:
+    cdef bint some_over(self, int milliseconds) except -1 nogil:
         """Signals are looked after all the time, as one that comes between two waits ends neither of them. They are no
         reason to wait any longer.
         """
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, going, resting
         cdef int ready
         cdef int64_t now = zv_milliseconds()
         cdef int64_t heard = now, looked = now
+        for i in range(self.count):
+            if self.lines[i].over == GOING_ON and self.lines[i].at == SENDING and self.lines[i].sent == 0:
+                self.go_on(i)
         while True:
-            for i in range(self.count):
-                if self.lines[i].over != GOING_ON:
-                    return i
+            resting = self.count_of(AT_REST)
+            going = self.count_of(GOING_ON)
+            if resting + going < self.count or going == 0:
+                return self.count > 0
             ready = poll(self.polled, self.count,
-                         <int> min(heard + milliseconds - now, <int64_t> SIGNAL_MILLISECONDS))
+                         <int> min(heard + milliseconds - now, <int64_t> (REST_MILLISECONDS if resting else
+                                                                          SIGNAL_MILLISECONDS)))
             if ready < 0 and errno != EINTR:
-                return -1
+                return False
+            if ready == 0 and resting:
+                return True
             now = zv_milliseconds()
             if ready > 0:
                 heard = now
             elif now - heard >= milliseconds:
-                return -1
+                return False
             if ready < 0 or now - looked >= SIGNAL_MILLISECONDS:
                 looked = now
                 if self.waits_for_too_little(now):
-                    return -1
+                    return False
                 zv_need_python()
                 with gil:
                     PyErr_CheckSignals()
             for i in range(self.count if ready > 0 else 0):
                 if self.polled[i].revents:
                     self.go_on(i)
+
+    cdef Py_ssize_t count_of(self, Outcome outcome) noexcept nogil:
+        cdef Py_ssize_t i, found = 0
+        for i in range(self.count):
+            found += self.lines[i].over == outcome
+        return found
 
     cdef bint waits_for_too_little(self, int64_t now) noexcept nogil:
         """Whether a range takes longer than it may: a server could send it for ever, a byte at a time."""
@@ -382,8 +398,10 @@ cdef class PlainLines:
     cdef void go_on(self, Py_ssize_t i) noexcept nogil:
         """Send and receive what is possible without waiting."""
         cdef Line *line = &self.lines[i]
-        line.over = self.step(line, self.polled[i].fd)
+        line.over = self.step(line, line.descriptor)
         self.polled[i].events = <short> (POLLIN if line.at >= BEGINNING else POLLOUT)
+        if line.over != GOING_ON:
+            self.polled[i].fd = -1          # what comes of it now is of no interest here
 
     cdef Outcome ask_next(self, Line *line) noexcept nogil:
         cdef Py_ssize_t number = self.ranges.take_next()

@@ -222,13 +222,11 @@ class _PlainBatch(_Batch):
 
     def _wait(self) -> bool:
         found = self.lines.wait(self.patience)
-        if found is None:
-            return False
-        descriptor, outcome, number, is_open, has_answered = found
-        connection = self.open[descriptor]
-        connection.is_open, connection.has_answered = is_open, has_answered
-        self._over(connection, outcome, number)
-        return True
+        for descriptor, outcome, number, is_open, has_answered in found:
+            connection = self.open[descriptor]
+            connection.is_open, connection.has_answered = is_open, has_answered
+            self._over(connection, outcome, number)
+        return bool(found)
 
     def _let_go(self, connection: _Connection) -> None:
         self.lines.remove(connection.descriptor)

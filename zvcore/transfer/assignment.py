@@ -107,6 +107,11 @@ class Assignment:
         """For values that are whole chunks wherever it matters, so that nothing is read."""
         return cls(layout, selection, value, work, positions, np.ones(len(positions), np.bool_))
 
+    def some(self, rows: Rows) -> tuple[Positions, npt.NDArray[np.bool_]]:
+        """The positions of these rows, and which of them are covered."""
+        # numpy would give the GIL away to pick one of one.
+        return (self.positions, self.covered) if len(self.positions) == 1 else (self.positions[rows], self.covered[rows])
+
     def encode(
         self,
         rows: Rows,
@@ -122,7 +127,7 @@ class Assignment:
         `located` is called with where old values are, before they are read. `old` has what was read of objects before.
         """
         layout = self.layout
-        positions, covered = self.positions[rows], self.covered[rows]
+        positions, covered = self.some(rows)
         work = self.work if work is None else work
         sources = None
         if not covered.all():
@@ -157,12 +162,12 @@ class Assignment:
         """What takes the chunks in `rows`, each of which is an object of its own, and writes them by itself."""
         placement = self.layout.placement
         assert isinstance(placement, OneChunkPerObject)
-        return Files(placement.keys(self.positions[rows]), self.layout.prepared)
+        return Files(placement.keys(self.some(rows)[0]), self.layout.prepared)
 
     def _encode_values(self, rows: Rows, sources: Sources | None, work: Work, store_empty: bool) -> Buffers:
         """For chunks that only Python can turn into bytes."""
         layout, selection, value = self.layout, self.selection, self.value
-        positions, covered = self.positions[rows], self.covered[rows]
+        positions, covered = self.some(rows)
         codec = layout.value_codec
         assert codec is not None
         old = None
