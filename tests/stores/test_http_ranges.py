@@ -185,7 +185,7 @@ def test_a_range_that_was_asked_for_when_the_server_had_hung_up_already_is_asked
             arrived = select.poll()
             arrived.register(connection.descriptor, select.POLLRDHUP)
             assert arrived.poll(PATIENCE * 1000)
-            range_requests._keep(connection)
+            range_requests._keep([connection])
             assert fetch_ranges(ranges, 1) == ([DATA[10:30]] * 2, False)
 
 

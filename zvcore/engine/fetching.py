@@ -32,8 +32,6 @@ __all__ = ["StaleSourcesError", "at_hand", "ceiling", "encode_many", "fetch", "f
 
 # The engine believes stored bytes that are several times as many, and counts these in 64 bits.
 _LARGEST = 1 << 60
-# Of rows of which Python tells the objects apart in less time than numpy.
-_FEW = 32
 
 
 def ceiling(max_size: int | None, expected: npt.NDArray[np.uint64] | None = None) -> int:
@@ -150,33 +148,27 @@ def at_hand(store: Store, sources: Sources, count: int) -> Sources:
         for row in range(count):
             blobs[row] = whole[key[row]]
     else:
-        present = np.flatnonzero(sources.length != ABSENT)
-        groups = _by_object(present, key) if len(sources.keys) > 1 else [present] * (len(present) > 0)
-        requests = []
-        for rows in groups:
-            which = int(key[rows[0]])
-            ranges = list(zip(sources.offset[rows].tolist(), sources.length[rows].tolist(), strict=True))
-            requests.append((sources.keys[which], ranges, None if sources.stamps is None else sources.stamps[which]))
-        for rows, found in zip(groups, _ranges(store, requests), strict=True):
-            for row, data in zip(rows.tolist(), found, strict=True):
+        which, offset, length = key.tolist(), sources.offset.tolist(), sources.length.tolist()
+        groups: dict[int, list[int]] = {}
+        for row in range(count):
+            if length[row] != ABSENT:
+                groups.setdefault(which[row], []).append(row)
+        requests = [
+            (
+                sources.keys[number],
+                [(offset[row], length[row]) for row in groups[number]],
+                None if sources.stamps is None else sources.stamps[number],
+            )
+            for number in sorted(groups)
+        ]
+        for number, found in zip(sorted(groups), _ranges(store, requests), strict=True):
+            for row, data in zip(groups[number], found, strict=True):
                 blobs[row] = data
-        if store.remote and sources.stamps is not None and len(present) < count:
-            _check_absent(store, sources, key, present)
+        if store.remote and sources.stamps is not None and any(one == ABSENT for one in length):
+            _check_absent(store, sources, key, np.flatnonzero(sources.length != ABSENT))
     return Sources(
         keys=sources.keys, blobs=blobs, parts=parts, chain=sources.chain, stamps=sources.stamps, origin=sources
     )
-
-
-def _by_object(present: npt.NDArray[np.intp], key: npt.NDArray[np.int32]) -> list[npt.NDArray[np.intp]]:
-    """These rows, those of one object after those of another."""
-    if len(present) <= _FEW:
-        found: dict[int, list[int]] = {}
-        for row, which in zip(present.tolist(), key[present].tolist(), strict=True):
-            found.setdefault(which, []).append(row)
-        return [np.array(found[which]) for which in sorted(found)]
-    order = present[np.argsort(key[present], kind="stable")]
-    bounds = np.flatnonzero(np.diff(key[order])) + 1
-    return [rows for rows in np.split(order, bounds) if len(rows)]
 
 
 def _one_at_hand(store: Store, sources: Sources) -> Sources:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.engine.read import parts_wanted
+from zvcore.engine.read import narrow, parts_wanted
 
 if TYPE_CHECKING:
     from zvcore.engine.chunks import Chunks
@@ -32,12 +32,9 @@ def narrowed(store: Store, chunks: Chunks, selection: Selection, out: npt.NDArra
         return sources
     if sources.offset is None or sources.length is None:
         return replace(sources, parts=parts)
-    # What is wrong with those of another size is said when all of it is there.
-    parts[sources.length != parts[:, 2]] = 0
-    begin, end, _ = parts.T
-    return replace(
-        sources, parts=parts, offset=sources.offset + begin, length=np.where(end, end - begin, sources.length)
-    )
+    offset, length = np.array(sources.offset, np.uint64), np.array(sources.length, np.uint64)
+    narrow(parts, offset, length)
+    return replace(sources, parts=parts, offset=offset, length=length)
 
 
 def parts_at_hand(

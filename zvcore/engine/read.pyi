@@ -1,4 +1,4 @@
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +9,11 @@ from zvcore.engine.chunks import Chunks
 from zvcore.engine.selection import Selection
 from zvcore.engine.work import Work
 
+_Uints: TypeAlias = npt.NDArray[np.uint64]
+
 def read_chunks(chunks: Chunks, selection: Selection, out: npt.NDArray[Any], work: Work) -> bool: ...
 def parts_wanted(chunks: Chunks, selection: Selection, out: npt.NDArray[Any]) -> npt.NDArray[np.uint64] | None: ...
+def narrow(parts: _Uints, offset: _Uints, length: _Uints) -> None: ...
 def fetch_chunks(
     chunks: Chunks,
     work: Work,

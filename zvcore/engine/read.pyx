@@ -363,6 +363,21 @@ def parts_wanted(Chunks chunks not None, Selection selection not None, out):
     return parts if any_part else None
 
 
+def narrow(uint64_t[:, ::1] parts not None, uint64_t[::1] offset not None, uint64_t[::1] length not None):
+    """From the ranges of stored chunks to those of `parts`, in place. What is wrong with those of another size is said
+    when all of it is there.
+    """
+    cdef Py_ssize_t i
+    if not parts.shape[0] == offset.shape[0] == length.shape[0]:
+        raise ValueError("columns of different lengths")
+    for i in range(parts.shape[0]):
+        if length[i] != parts[i, 2]:
+            parts[i, 0] = parts[i, 1] = parts[i, 2] = 0
+        elif parts[i, 1]:
+            offset[i] += parts[i, 0]
+            length[i] = parts[i, 1] - parts[i, 0]
+
+
 def fetch_chunks(Chunks chunks not None, Work work not None, expected=None, max_size=None, list faults=None):
     """Read and decode these chunks: a `Buffers` with a row for each.
 

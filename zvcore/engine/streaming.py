@@ -87,6 +87,8 @@ def _parts(
         at_once, longest = _limits(work, at_once, chunk_nbytes)
         order = np.argsort(key, kind="stable")
         several = max(1, min(_PART_OBJECTS, longest // max(1, chunk_nbytes)))
+        if len(sources.keys) <= several:
+            return [], at_once
         starts = np.flatnonzero(np.diff(key[order], prepend=-1))[::several]
         return np.split(order, starts[1:]), at_once
     absent = sources.length == ABSENT

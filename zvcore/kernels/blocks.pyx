@@ -392,7 +392,7 @@ def holds_only(cnp.ndarray array not None, value):
     cdef Py_ssize_t count = array.size
     cdef Py_ssize_t itemsize = cnp.PyArray_ITEMSIZE(array)
     cdef bint answer
-    python = let_go(count)
+    python = let_go(array.nbytes // 16)
     answer = is_filled(<const char *> cnp.PyArray_DATA(array), count, itemsize, <const char *> cnp.PyArray_DATA(item))
     take_back(python)
     return answer

@@ -95,7 +95,7 @@ class OwnRequests:
         self.puts = _Way(possible and isinstance(store, obstore.store.S3Store))
 
     def get_each(self, wanted: Sequence[tuple[str, int, int, Version]], at_once: int) -> list[memoryview | None] | None:
-        asked = [place for place, (_, _, _, version) in enumerate(wanted) if is_strong(version)]
+        asked = [place for place, one in enumerate(wanted) if is_strong(one[3])]
         addresses = self._addresses(self.ranges, "GET", {wanted[place][0] for place in asked})
         if addresses is None:
             return None
@@ -105,7 +105,7 @@ class OwnRequests:
         ]
         found, refused = fetch_ranges(requests, at_once)
         self.ranges.went(any(data is not None for data in found), refused)
-        return _in_places(asked, found, len(wanted))
+        return found if len(asked) == len(wanted) else _in_places(asked, found, len(wanted))
 
     def get_objects(
         self, paths: Sequence[str], at_once: int, spans: Sequence[Span] | None = None

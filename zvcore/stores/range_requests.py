@@ -142,6 +142,8 @@ class _Batch(ABC):
 
     def run(self) -> None:
         try:
+            for connection in _take_kept(self.place, self.at_once):
+                self._use(connection)
             while len(self.open) < self.at_once and self.ranges.left and self._begin():
                 pass
             while self.open and self._wait():
@@ -166,12 +168,16 @@ class _Batch(ABC):
 
     def _begin(self) -> bool:
         """Put one more connection to work, a kept one or a new one."""
-        connection = _take_kept(self.place) or self._connect()
+        kept = _take_kept(self.place, 1)
+        connection = kept[0] if kept else self._connect()
         if connection is None:
             return False
+        self._use(connection)
+        return True
+
+    def _use(self, connection: _Connection) -> None:
         self.open[connection.descriptor] = connection
         self._put_to_work(connection)
-        return True
 
     def _connect(self) -> _Connection | None:
         if self.addresses is None:
@@ -192,7 +198,7 @@ class _Batch(ABC):
         self._let_go(connection)
         del self.open[connection.descriptor]
         if outcome is Outcome.AT_REST:
-            _keep(connection)
+            _keep([connection])
             return
         connection.close()
         if outcome is Outcome.LOST:
@@ -222,10 +228,16 @@ class _PlainBatch(_Batch):
 
     def _wait(self) -> bool:
         found = self.lines.wait(self.patience)
+        resting: list[_Connection] = []
         for descriptor, outcome, number, is_open, has_answered in found:
             connection = self.open[descriptor]
             connection.is_open, connection.has_answered = is_open, has_answered
-            self._over(connection, outcome, number)
+            if outcome is Outcome.AT_REST:
+                self.lines.remove(descriptor)
+                resting.append(self.open.pop(descriptor))
+            else:
+                self._over(connection, outcome, number)
+        _keep(resting)
         return bool(found)
 
     def _let_go(self, connection: _Connection) -> None:
@@ -436,19 +448,25 @@ def condition_of(e_tag: str | None) -> str:
 
 
 def _fetch(wanted: Sequence[Wanted], at_once: int) -> tuple[list[Got], bool]:
-    results: list[Got] = [None] * len(wanted)
     places: dict[Place, list[int]] = {}
     for number, one in enumerate(wanted):
         places.setdefault(one.address.place, []).append(number)
+    if len(places) == 1:
+        return _fetch_in(next(iter(places)), wanted, at_once)
+    results: list[Got] = [None] * len(wanted)
     refused = False
     for place, numbers in places.items():
-        kind = _EncryptedBatch if place.secure else _PlainBatch
-        batch = kind(place, [wanted[number] for number in numbers], at_once)
-        batch.run()
-        refused = refused or batch.refused
-        for number, found in zip(numbers, batch.results(), strict=True):
-            results[number] = found
+        found, refused_here = _fetch_in(place, [wanted[number] for number in numbers], at_once)
+        refused = refused or refused_here
+        for number, one_found in zip(numbers, found, strict=True):
+            results[number] = one_found
     return results, refused
+
+
+def _fetch_in(place: Place, wanted: Sequence[Wanted], at_once: int) -> tuple[list[Got], bool]:
+    batch = (_EncryptedBatch if place.secure else _PlainBatch)(place, wanted, at_once)
+    batch.run()
+    return batch.results(), batch.refused
 
 
 # --- what stays between batches
@@ -466,30 +484,37 @@ def _context() -> ssl.SSLContext:
     return _trust
 
 
-def _take_kept(place: Place) -> _Connection | None:
+def _take_kept(place: Place, most: int) -> list[_Connection]:
+    """So many of those that were used last, or as many as there are."""
     oldest = time.monotonic() - _KEPT
     stale = []
+    found: list[_Connection] = []
     with _guard:
         while _kept and _kept[0].idle_since < oldest:
             stale.append(_kept.popleft())
-        if _kept and _kept[-1].place == place:
-            found: _Connection | None = _kept.pop()
-        else:
-            found = next((one for one in reversed(_kept) if one.place == place), None)
-            if found is not None:
-                _kept.remove(found)
+        while len(found) < most and _kept and _kept[-1].place == place:
+            found.append(_kept.pop())
+        if len(found) < most and _kept:
+            others = [one for one in reversed(_kept) if one.place == place][: most - len(found)]
+            for one in others:
+                _kept.remove(one)
+            found += others
     for one in stale:
         one.close()
     return found
 
 
-def _keep(connection: _Connection) -> None:
-    connection.idle_since = time.monotonic()
+def _keep(connections: Sequence[_Connection]) -> None:
+    now = time.monotonic()
+    surplus = []
     with _guard:
-        _kept.append(connection)
-        surplus = _kept.popleft() if len(_kept) > _MOST_KEPT else None
-    if surplus is not None:
-        surplus.close()
+        for connection in connections:
+            connection.idle_since = now
+            _kept.append(connection)
+        while len(_kept) > _MOST_KEPT:
+            surplus.append(_kept.popleft())
+    for connection in surplus:
+        connection.close()
 
 
 def close_kept() -> None:

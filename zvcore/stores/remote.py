@@ -215,12 +215,13 @@ class RemoteStore(Store):
         members: builtins.list[builtins.list[int]] = []
         for number, (key, ranges, stamp) in enumerate(requests):
             path = self._path(key)
-            first = min((offset for offset, _ in ranges), default=0)
-            hull = max((offset + length for offset, length in ranges), default=0) - first
-            if stamp is None and ranges and first >= 0 and hull <= _HULL:
-                # Without a version to ask for, one request is what surely gives one version.
-                results.append(self._ranges_at_once(path, key, ranges, first, hull))
-                continue
+            if stamp is None and ranges:
+                first = min(offset for offset, _ in ranges)
+                hull = max(offset + length for offset, length in ranges) - first
+                if first >= 0 and hull <= _HULL:
+                    # Without a version to ask for, one request is what surely gives one version.
+                    results.append(self._ranges_at_once(path, key, ranges, first, hull))
+                    continue
             version = self._head(key) if stamp is None else cast("Version", stamp)
             if version is None:
                 results.append(None)

@@ -147,39 +147,46 @@ def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: I
     """Read these chunks, all at once: whether they are proven to be the array's; `rows`: which they are of those of a
     selection of points.
     """
-    count = len(positions)
     before = steps.before
     known = layout.recall(positions)
-    noted = layout.proof and layout.proof.latest()
     if known is not None:
+        sources, proven = known
         try:
-            seen = into.take(Chunks(layout.prepared, positions, known[0], rows), steps.of(count))
-            return known[1] or (seen and _reached(layout, noted))
+            return _take(layout, positions, sources, rows, into, steps) or proven
         except CHANGED:
             pass
     for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
         steps.before = before
         with attempt:
-            sources = (layout.fetch_first(positions) if count == 1 else None) or layout.locate(positions)
-            if layout.store.local_root is not None:
-                noted = layout.proof and layout.proof.latest()
-                seen = into.take(Chunks(layout.prepared, positions, sources, rows), steps.of(count))
-                return seen and _reached(layout, noted)
-            within = in_file(layout.store, sources, count) if _is_worth_it(layout, count) else None
-            if within is not None:
-                prepared = layout.prepared.with_root(within[0])
-                into.take(Chunks(prepared, positions, within[1], rows), steps.of(count))
-                return False
-            if layout.store.remote and layout.value_codec is None:
-                sources = into.narrowed(Chunks(layout.prepared, positions, sources, rows))
-            for some, here in arriving(layout.store, sources, count, layout.chunk_nbytes, steps.work):
-                if some is None:
-                    chunks = Chunks(layout.prepared, positions, here, rows)
-                else:
-                    chunks = Chunks(layout.prepared, positions[some], here, some if rows is None else rows[some])
-                into.take(chunks, steps.of(len(chunks)))
-                # Before the next parts are fetched, their memory is free again.
-                del here, chunks
+            first = layout.fetch_first(positions) if len(positions) == 1 else None
+            return _take(layout, positions, first or layout.locate(positions), rows, into, steps)
+    return False
+
+
+def _take(
+    layout: Layout, positions: Positions, sources: Sources, rows: Rows | None, into: Into, steps: Steps
+) -> bool:
+    """`read_window` of what has been located."""
+    count = len(positions)
+    if layout.store.local_root is not None:
+        noted = layout.proof and layout.proof.latest()
+        seen = into.take(Chunks(layout.prepared, positions, sources, rows), steps.of(count))
+        return seen and _reached(layout, noted)
+    within = in_file(layout.store, sources, count) if _is_worth_it(layout, count) else None
+    if within is not None:
+        prepared = layout.prepared.with_root(within[0])
+        into.take(Chunks(prepared, positions, within[1], rows), steps.of(count))
+        return False
+    if layout.store.remote and layout.value_codec is None:
+        sources = into.narrowed(Chunks(layout.prepared, positions, sources, rows))
+    for some, here in arriving(layout.store, sources, count, layout.chunk_nbytes, steps.work):
+        if some is None:
+            chunks = Chunks(layout.prepared, positions, here, rows)
+        else:
+            chunks = Chunks(layout.prepared, positions[some], here, some if rows is None else rows[some])
+        into.take(chunks, steps.of(len(chunks)))
+        # Before the next parts are fetched, their memory is free again.
+        del here, chunks
     return False
 
 

@@ -133,8 +133,12 @@ class ShardLayout(Layout):
 
     @cached_property
     def _known_shards(self) -> KnownShards | None:
-        shards = self.open_shards
-        return shards and KnownShards(self._per_shard, self._strides, self.metadata.grid, self.proof)
+        store, grid = self.store, self.metadata.grid
+        # Others do not tell of a shard that was read whether it is the one that is meant.
+        tell = store.local_root is not None or (store.remote and not store.blind)
+        if not self.simple or self.value_codec is not None or not tell or math.prod(grid) >= 2**62:
+            return None
+        return KnownShards(self._per_shard, self._strides, grid, self.proof)
 
     def __getstate__(self) -> dict[str, Any]:
         made_anew = ("chains", "open_shards", "placement", "proof", "_known", "_known_shards")
