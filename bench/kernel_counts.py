@@ -112,9 +112,11 @@ def ranges_over_connections() -> Callable[[], None]:
         for ours, theirs in pairs:
             theirs.send(answer)
             lines.add(ours.fileno(), True, True)
+        while found := lines.wait(0.0):
+            for descriptor, *_ in found:
+                lines.remove(descriptor)
+        for _, theirs in pairs:
             theirs.recv(4096)
-        while (found := lines.wait(0.0)) is not None:
-            lines.remove(found[0])
         assert all(ranges.received(number) is not None for number in range(count))
 
     weakref.finalize(run, close_all, pairs)

@@ -19,7 +19,7 @@ import pytest
 import zarr
 
 import zvcore
-from bench import test_formats, test_patterns
+from bench import test_buckets, test_formats, test_patterns
 from bench.contest import Contest, entrants, run_alone
 from bench.scale import pick
 from bench.scratch import journaled
@@ -70,8 +70,9 @@ def in_threads(call: Callable[[Box], Any], given: Sequence[Box], count: int) -> 
 
 def reading(kind: str, codec: str, threads: int) -> Calls:
     ours: Any
+    key: Callable[[Box], Any] = tuple
     if codec:
-        path, key = test_patterns.stored(kind, codec), tuple
+        path = test_patterns.stored(kind, codec)
         ours, theirs = zvcore.open(path), test_patterns.by_tensorstore(path)
     else:
         path = test_formats.stored(kind, SIDE, test_formats.CHUNK, True)
@@ -82,6 +83,17 @@ def reading(kind: str, codec: str, threads: int) -> Calls:
     np.testing.assert_array_equal(ours[key(wanted[0])], theirs[wanted[0]].read().result())
     return {
         "zvcore": partial(in_threads, lambda box: ours[key(box)], wanted, threads),
+        "tensorstore": partial(in_threads, lambda box: theirs[box].read().result(), wanted, threads),
+    }
+
+
+def far(kind: str, codec: str, delay: float, threads: int) -> Calls:
+    """In a bucket, near or so many seconds away."""
+    place = test_buckets.put(delay, kind, codec, "of all")
+    ours, theirs = test_buckets.ours(delay, place), test_buckets.theirs(delay, place)
+    wanted = boxes(EDGE, COUNT // 2)
+    return {
+        "zvcore": partial(in_threads, lambda box: ours[box], wanted, threads),
         "tensorstore": partial(in_threads, lambda box: theirs[box].read().result(), wanted, threads),
     }
 
@@ -118,12 +130,25 @@ CONTESTS = [
         for threads in THREADS
     ),
     *(
+        Contest(f"read {COUNT // 2} small boxes of {kind}, {codec}, in a bucket{away}, {called(threads)}", WHO,
+                partial(far, kind, codec, delay, threads))
+        for kind, codec in WRITTEN
+        for away, delay, some in (("", 0.0, (8,)), (" 5 ms away", test_buckets.FAR, (8, 32)))
+        for threads in some
+    ),
+    *(
         Contest(f"write {kind}, {codec}, each by itself, {called(threads)}", WHO,
                 partial(writing, kind, codec, threads), writes=True)
         for kind, codec in WRITTEN
         for threads in THREADS
     ),
 ]  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _server_ends() -> Any:
+    yield
+    test_buckets.end()
 
 
 @pytest.mark.parametrize(*entrants(CONTESTS))
@@ -133,3 +158,4 @@ def test_contest(benchmark: Any, contest: Contest, who: str) -> None:
 
 if __name__ == "__main__":
     run_alone(CONTESTS)
+    test_buckets.end()

@@ -13,6 +13,7 @@ import pytest
 import zvcore
 from tests.settling import wait_until_settled
 from zvcore.errors import ConflictError
+from zvcore.stores import MemoryStore
 from zvcore.stores.indexes import index_cache
 
 if TYPE_CHECKING:
@@ -168,3 +169,35 @@ def test_an_array_without_axes(tmp_path: Path) -> None:
     for _ in range(3):
         assert array[()] == 6
         assert array.vindex[()] == 6
+
+
+def far(monkeypatch: pytest.MonkeyPatch, values: Any = VALUES) -> MemoryStore:
+    """A store as if it lay behind a network, with an array."""
+    monkeypatch.setattr(MemoryStore, "remote", True)
+    store = MemoryStore()
+    options: Any = {"chunks": (8, 8), "shards": (16, 24), "codec": "raw", "fill_value": 9}
+    array = zvcore.create(store, format="zarr3", shape=values.shape, dtype=values.dtype, **options)
+    array[...] = values
+    return store
+
+
+def test_shards_far_away_are_not_asked_for_again(monkeypatch: pytest.MonkeyPatch, region: Any) -> None:
+    array = zvcore.open(far(monkeypatch))
+    asked = asking(array)
+    for _ in range(3):
+        np.testing.assert_array_equal(array[region], VALUES[region])
+    assert len(asked) == 1
+
+
+def test_shards_far_away_that_somebody_else_has_written(monkeypatch: pytest.MonkeyPatch, region: Any) -> None:
+    store, other = far(monkeypatch), far(monkeypatch, VALUES + 3)
+    array = zvcore.open(store)
+    array[region]
+    for key in [key for key in other.list() if key.startswith("c/")]:
+        store.put(key, bytes(other.get(key) or b""))
+    for _ in range(2):
+        np.testing.assert_array_equal(array[region], VALUES[region] + 3)
+    for key in [key for key in other.list() if key.startswith("c/")]:
+        store.delete(key)
+    for _ in range(2):
+        assert (array[region] == 9).all()

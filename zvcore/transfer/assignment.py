@@ -110,7 +110,9 @@ class Assignment:
     def some(self, rows: Rows) -> tuple[Positions, npt.NDArray[np.bool_]]:
         """The positions of these rows, and which of them are covered."""
         # numpy would give the GIL away to pick one of one.
-        return (self.positions, self.covered) if len(self.positions) == 1 else (self.positions[rows], self.covered[rows])
+        if len(self.positions) == 1:
+            return self.positions, self.covered
+        return self.positions[rows], self.covered[rows]
 
     def encode(
         self,

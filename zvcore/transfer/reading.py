@@ -163,9 +163,7 @@ def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: I
     return False
 
 
-def _take(
-    layout: Layout, positions: Positions, sources: Sources, rows: Rows | None, into: Into, steps: Steps
-) -> bool:
+def _take(layout: Layout, positions: Positions, sources: Sources, rows: Rows | None, into: Into, steps: Steps) -> bool:
     """`read_window` of what has been located."""
     count = len(positions)
     if layout.store.local_root is not None:
