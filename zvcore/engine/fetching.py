@@ -117,7 +117,9 @@ def in_file(store: Store, sources: Sources, count: int) -> tuple[bytes, Sources]
     # Of each object; what is not there has no length.
     begin, size, crc32 = np.array([one or (0, ABSENT, ABSENT) for one in within.objects], np.uint64).reshape(-1, 3).T
     if sources.key is not None:
-        begin, size, crc32 = begin[sources.key], size[sources.key], crc32[sources.key]
+        # Of indexes of another type numpy would make them, without the GIL.
+        which = sources.key.astype(np.intp)
+        begin, size, crc32 = begin[which], size[which], crc32[which]
     checksums: npt.NDArray[np.uint64] | None = crc32
     if sources.offset is not None and sources.length is not None:
         length, checksums = sources.length, None

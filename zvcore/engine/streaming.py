@@ -72,7 +72,7 @@ def _is_one_part(sources: Sources, work: Work) -> bool:
     """Whether all is in one object, and so little that it is not cut: what is asked for most, in small boxes."""
     if work.memory is not None or sources.length is None or len(sources.keys) > 1:
         return False
-    return bool(sources.length.sum(where=sources.length != ABSENT, dtype=float) <= _MOST_BYTES)
+    return sum([length for length in sources.length.tolist() if length != ABSENT]) <= _MOST_BYTES
 
 
 def _parts(

@@ -133,10 +133,9 @@ class ShardLayout(Layout):
 
     @cached_property
     def _known_shards(self) -> KnownShards | None:
-        store, grid = self.store, self.metadata.grid
-        # Others do not tell of a shard that was read whether it is the one that is meant.
-        tell = store.local_root is not None or (store.remote and not store.blind)
-        if not self.simple or self.value_codec is not None or not tell or math.prod(grid) >= 2**62:
+        grid = self.metadata.grid
+        # Blind stores do not tell of a shard that is read whether it is the one that is meant.
+        if not self.simple or self.value_codec is not None or self.store.blind or math.prod(grid) >= 2**62:
             return None
         return KnownShards(self._per_shard, self._strides, grid, self.proof)
 
