@@ -136,8 +136,8 @@ class Standing:
 
     def _expect(self) -> None:
         if self.watched is not None:
-            known = self._other is None and isinstance(self._seen, bytes)
-            self.watched.stamp = self._seen if known else None
+            seen = None if self._other is not None or self._seen is _UNKNOWN else self._seen
+            self.watched.stamp = self._document.store.watched_stamp(seen)
 
     def _resized(self, old: Layout, new: Layout) -> ConflictError:
         what = "the array was given another shape meanwhile: refresh() it"

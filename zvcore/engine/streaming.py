@@ -72,7 +72,8 @@ def _is_one_part(sources: Sources, work: Work) -> bool:
     """Whether all is in one object, and so little that it is not cut: what is asked for most, in small boxes."""
     if work.memory is not None or sources.length is None or len(sources.keys) > 1:
         return False
-    return sum([length for length in sources.length.tolist() if length != ABSENT]) <= _MOST_BYTES
+    lengths: list[int] = sources.length.tolist()
+    return sum([length for length in lengths if length != ABSENT]) <= _MOST_BYTES
 
 
 def _parts(

@@ -268,6 +268,10 @@ class Store(ABC):
         """An object that reads look at when they are done, without a call of their own; None where that cannot be."""
         return None
 
+    def watched_stamp(self, stamp: Stamp | None) -> bytes | None:
+        """The stamp of the file that is watched while an object has this one; None where it has none."""
+        return stamp if isinstance(stamp, bytes) else None
+
     def kept_file(self, key: str) -> OpenFile | None:
         """An object of a local store as an open file, which is kept open as long as others do not need it more.
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.stores.base import Snapshot, Stamp, Store
+    from zvcore.stores.files import Watched
     from zvcore.stores.zip_reading import Ranges
 
 __all__ = ["Archive", "Request", "archive_at"]
@@ -140,6 +141,9 @@ class Archive:
 
     def look_again(self) -> None:
         """Forget the directory where the file is another one by now."""
+        # Most often it is not, which is found out without the guard: others would wait for the system's answer.
+        if not self._loaded or self._writing is not None or self.folder.stamp(self.name) == self._stamp:
+            return
         with self.guard:
             if self._loaded and self._writing is None and self.folder.stamp(self.name) != self._stamp:
                 self._loaded = False
@@ -187,8 +191,8 @@ class Archive:
 
     def names(self) -> list[str]:
         """All of them, in order."""
+        self.look_if_near()
         with self.guard:
-            self.look_if_near()
             if self._sorted is None:
                 names = {*self.entries()}
                 if self._writing is not None:
@@ -214,13 +218,16 @@ class Archive:
         Without `asking`, of the archive as it was when it was last looked at: for whoever reads what is stored as it
         is, and so learns whether it still is that archive.
         """
+        if asking or not self._is_stored(key):
+            self.look_again()
         with self.guard:
-            if asking or not self._is_stored(key):
-                self.look_again()
             found = self.find(key)
             if found is None:
                 return None
             return (self._stamp, found) if isinstance(found, Entry) and not self._is_new(key) else ("new", found)
+
+    def watched(self) -> Watched | None:
+        return self.folder.watched(self.name)
 
     def _is_stored(self, key: str) -> bool:
         found = self.find(key)
@@ -288,23 +295,25 @@ class Archive:
     def in_file(self, keys: Sequence[str], stamps: Sequence[Stamp | None] | None) -> Within | None:
         """See `Store.in_file`: all of these objects must be stored in the file as they are."""
         folder = self.folder.local_root
+        self.look_if_near()
         with self.guard:
-            self.look_if_near()
             directory, stamp, beginnings = self.entries(), self._stamp, self._beginnings
             if folder is None or stamp is None or self._writing is not None:
                 return None
-        entries = [directory.get(key) for key in keys]
-        if any(entry is not None and entry.method != STORED for entry in entries):
-            return None
+        places = beginnings.places
+        objects = [places.get(key) for key in keys]
+        if None in objects:
+            entries = [directory.get(key) for key in keys]
+            if any(entry is not None and entry.method != STORED for entry in entries):
+                return None
+            begins = beginnings.of(keys, entries, partial(self._ranges, stamp=stamp))
+            for place, (key, begin, entry) in enumerate(zip(keys, begins, entries, strict=True)):
+                if entry is not None:
+                    objects[place] = places[key] = Inside(begin, entry.size, entry.crc)
         if stamps is not None and any(
-            known is not None and known != (stamp, entry) for known, entry in zip(stamps, entries, strict=True)
+            known is not None and known != (stamp, directory.get(key)) for key, known in zip(keys, stamps, strict=True)
         ):
             return None
-        begins = beginnings.of(keys, entries, partial(self._ranges, stamp=stamp))
-        objects = [
-            None if entry is None else Inside(begin, entry.size, entry.crc)
-            for begin, entry in zip(begins, entries, strict=True)
-        ]
         return Within(folder, self.name, stamp, objects)
 
     def _new_parts(self, key: str, wanted: Ranges) -> list[memoryview] | None:

@@ -14,6 +14,7 @@ from zvcore.stores.zip_directory import data_offset, least_offset, size_of_heade
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from zvcore.stores.base import Inside
     from zvcore.stores.zip_directory import Entry
 
 __all__ = ["Beginnings", "Ranges", "Wanted"]
@@ -34,6 +35,8 @@ class Beginnings:
     def __init__(self, where: str) -> None:
         self._where = where
         self._known: dict[str, int] = {}
+        # What is told of those that are stored as they are.
+        self.places: dict[str, Inside] = {}
         # How many bytes more than they must have the headers take, once an entry did not reach up to the next one.
         self._more: int | None = None
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
+    from zvcore.stores.files import Watched
     from zvcore.stores.zip_reading import Ranges
 
 __all__ = ["ZipStore", "open_zip"]
@@ -147,6 +148,13 @@ class ZipStore(Store):
             return within
 
         return self._read([(key, checked(key, ranges), stamp) for key, ranges, stamp in requests])
+
+    def watched(self, key: str) -> Watched | None:
+        return self._archive.watched()
+
+    def watched_stamp(self, stamp: Stamp | None) -> bytes | None:
+        # That of the archive, with which its objects stay what they are.
+        return super().watched_stamp(stamp[0] if isinstance(stamp, tuple) else None)
 
     def in_file(self, keys: Sequence[str], stamps: Sequence[Stamp | None] | None) -> Within | None:
         if self._archive.folder.local_root is None:

@@ -166,15 +166,15 @@ def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: I
 def _take(layout: Layout, positions: Positions, sources: Sources, rows: Rows | None, into: Into, steps: Steps) -> bool:
     """`read_window` of what has been located."""
     count = len(positions)
+    noted = layout.proof and layout.proof.latest()
     if layout.store.local_root is not None:
-        noted = layout.proof and layout.proof.latest()
         seen = into.take(Chunks(layout.prepared, positions, sources, rows), steps.of(count))
         return seen and _reached(layout, noted)
     within = in_file(layout.store, sources, count) if _is_worth_it(layout, count) else None
     if within is not None:
         prepared = layout.prepared.with_root(within[0])
-        into.take(Chunks(prepared, positions, within[1], rows), steps.of(count))
-        return False
+        seen = into.take(Chunks(prepared, positions, within[1], rows), steps.of(count))
+        return seen and _reached(layout, noted)
     if layout.store.remote and layout.value_codec is None:
         sources = into.narrowed(Chunks(layout.prepared, positions, sources, rows))
     for some, here in arriving(layout.store, sources, count, layout.chunk_nbytes, steps.work):
