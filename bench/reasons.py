@@ -23,6 +23,11 @@ REASONS = (
         "`zvcore, none`",
     ),
     (
+        "callers", r"read \d+ small boxes of .*, in a bucket.*",
+        "the server shares the two processors; a request costs 0.15 ms of Python beside it, and who waits for the GIL gets it "
+        "when whoever has it waits longer than threads take to wake",
+    ),
+    (
         "patterns", r"read (a plane across [xy]|a line along z|every 4th item), zstd",
         "all of each chunk has to be decoded, and of these bytes, literals of few bits, zvcore's decoder takes as long "
         "as libzstd's own on Intel's processors",
