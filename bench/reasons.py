@@ -24,8 +24,8 @@ REASONS = (
     ),
     (
         "callers", r"read \d+ small boxes of .*, in a bucket.*",
-        "the server shares the two processors; a request costs 0.15 ms of Python beside it, and who waits for the GIL gets it "
-        "when whoever has it waits longer than threads take to wake",
+        "the server shares the two processors; a request costs 0.15 ms of Python beside it, and who waits for the GIL "
+        "gets it when whoever has it waits longer than threads take to wake",
     ),
     (
         "patterns", r"read (a plane across [xy]|a line along z|every 4th item), zstd",
