@@ -303,3 +303,20 @@ def test_a_document_that_is_too_young_when_it_is_read_is_read_again(
     for _ in range(3):
         array[0] = 3
     assert len(read) == 2
+
+
+def test_what_was_sent_to_another_process_looks_at_its_document_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path / "a", "zarr3")
+    wait_until_settled(tmp_path / "a")
+    array = pickle.loads(pickle.dumps(opened(tmp_path / "a")))
+    assert (array[...] == 7).all()
+    asked: list[Any] = []
+    monkeypatch.setattr(type(array.standing), "check_read", lambda *given: asked.append(given))
+    assert (array[...] == 7).all()
+    assert not asked
+    monkeypatch.undo()
+    made(tmp_path / "a", "zarr3", dtype="f4")
+    with pytest.raises(ConflictError, match="another array has taken the place"):
+        array[...]

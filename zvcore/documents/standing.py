@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from zvcore.documents.document import Document
     from zvcore.layout import Layout
+    from zvcore.stores.files import Watched
 
 __all__ = ["Standing", "Unwatched", "standing_of"]
 
@@ -74,7 +75,7 @@ class Standing:
         self._expect()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (self._document, self._description, self._far, self._seen is None))
+        return (_restored, (self._document, self._description, self._far, self._seen is None, self.watched))
 
     def check_written(self, array: _Described) -> None:
         """Before a write: raise where readers would not find what is written, or something else than was written."""
@@ -152,11 +153,12 @@ def standing_of(array: _Described, document: Document | None) -> Standing | Unwa
     return Unwatched() if document is None else Standing(array, document)
 
 
-def _restored(document: Document, description: Any, far: bool, unknown: bool) -> Standing:
+def _restored(document: Document, description: Any, far: bool, unknown: bool, watched: Watched | None) -> Standing:
     """In another process: what it was when it was sent, and has to be looked at."""
     made = object.__new__(Standing)
     made._document, made._description, made._far = document, description, far
     made._looked = time.monotonic() if far else 0.0
     made._seen, made._other = None if unknown else _UNKNOWN, None
-    made.watched = None if far else document.store.watched(document.key)
+    # The same that the array's reads look at.
+    made.watched = watched
     return made

@@ -105,7 +105,7 @@ cdef class KnownShards(ShardGrid):
         if which.shape[0] != positions.shape[0] or positions.shape[1] != self.ndim:
             raise ValueError("columns of different lengths")
         for i in range(positions.shape[0]):
-            if which[i] in noted:
+            if (i and which[i] == which[i - 1]) or which[i] in noted:
                 continue
             noted.add(which[i])
             index = indexes[which[i]]
@@ -159,7 +159,7 @@ cdef class KnownShards(ShardGrid):
                     indexes.append(index)       # which keeps it
                     first.append(i)
                     proven = proven and self.proof.holds(shard.noted)
-            if slot >= shard.count or shard.lengths[slot] == ZV_SIZE_UNKNOWN:
+            if not 0 <= slot < shard.count or shard.lengths[slot] == ZV_SIZE_UNKNOWN:
                 return None
             which_view[i] = place
             offset_view[i], length_view[i] = shard.offsets[slot], shard.lengths[slot]

@@ -32,7 +32,7 @@ cdef class Work:
         self.watched = watched
 
     def __reduce__(self):
-        return (Work, (self.threads, self.progress, self.memory))
+        return (Work, (self.threads, self.progress, self.memory, self.watched))
 
     def telling(self, progress):
         """The same work with other steps to tell of."""

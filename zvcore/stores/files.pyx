@@ -299,6 +299,9 @@ cdef class Watched:
         self.path = path
         self.stamp = None
 
+    def __reduce__(self):
+        return (Watched, (self.path,))
+
 
 cdef class OpenFile:
     """A file kept open for reading. The descriptor is closed when the last user lets go of it.
