@@ -110,7 +110,7 @@ class Assignment:
     def some(self, rows: Rows) -> tuple[Positions, npt.NDArray[np.bool_]]:
         """The positions of these rows, and which of them are covered."""
         # numpy would give the GIL away to pick one of one.
-        if len(self.positions) == 1:
+        if len(rows) == len(self.positions) == 1:
             return self.positions, self.covered
         return self.positions[rows], self.covered[rows]
 
