@@ -92,6 +92,7 @@ def far(kind: str, codec: str, delay: float, threads: int) -> Calls:
     place = test_buckets.put(delay, kind, codec, "of all")
     ours, theirs = test_buckets.ours(delay, place), test_buckets.theirs(delay, place)
     wanted = boxes(EDGE, COUNT // 2)
+    np.testing.assert_array_equal(ours[wanted[0]], theirs[wanted[0]].read().result())
     return {
         "zvcore": partial(in_threads, lambda box: ours[box], wanted, threads),
         "tensorstore": partial(in_threads, lambda box: theirs[box].read().result(), wanted, threads),
@@ -112,10 +113,14 @@ def writing(kind: str, codec: str, threads: int) -> Calls:
     ours = zvcore.open(made["zvcore"], mode="r+")
     theirs = test_patterns.by_tensorstore(made["tensorstore"], read=True, write=True)
     parts = cells((wanted.shards or wanted.chunks)[0])
-    return {
+    calls: Calls = {
         "zvcore": partial(in_threads, lambda box: ours.__setitem__(box, given[box]), parts, threads),
         "tensorstore": partial(in_threads, lambda box: theirs[box].write(given[box]).result(), parts, threads),
     }
+    for who, call in calls.items():
+        call()
+        np.testing.assert_array_equal(zarr.open_array(made[who])[...], given)
+    return calls
 
 
 def called(threads: int) -> str:

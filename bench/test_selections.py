@@ -84,12 +84,19 @@ def writing(kind: str, codec: str, how: str, key: Any) -> Calls:
     ours = indexed(zvcore.open(paths["zvcore"], mode="r+"), how)
     theirs = indexed(by_tensorstore(paths["tensorstore"], read=True, write=True), how)
     array = indexed(zarr.open_array(paths["zarr"], mode="r+"), how)
-    given = np.ascontiguousarray(indexed(zvcore.open(stored(kind, codec)), how)[key])
-    return {
+    # Others than are there, so that what is written can be told from what was.
+    given = np.ascontiguousarray(indexed(zvcore.open(stored(kind, codec)), how)[key] ^ 1)
+    calls: Calls = {
         "zvcore": lambda: ours.__setitem__(key, given),
         "tensorstore": lambda: theirs[key].write(given).result(),
         "zarr": lambda: array.__setitem__(key, given),
     }
+    for call in calls.values():
+        call()
+    written = [zarr.open_array(path)[...] for path in paths.values()]
+    for other in written[1:]:
+        np.testing.assert_array_equal(written[0], other)
+    return calls
 
 
 CONTESTS = [

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.codecs.chain import CodecChain
     from zvcore.documents.known import Shared
-    from zvcore.engine.known_shards import Proof
     from zvcore.engine.selection import Selection
-    from zvcore.engine.single import OpenShards
+    from zvcore.engine.single import OpenShards, Proof
     from zvcore.placement import Placement
     from zvcore.stores import Store
 
@@ -276,9 +275,9 @@ class Layout(ABC):
             raise
         proof.reach(noted)
 
-    def recall(self, positions: npt.NDArray[np.int64]) -> tuple[Sources, bool] | None:
+    def recall(self, positions: npt.NDArray[np.int64]) -> Sources | None:
         """Where the bytes of these chunks were when that was last asked, if that is known of all and whoever reads them
-        finds out whether it is still so; and whether they are proven to be the array's.
+        finds out whether it is still so.
         """
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
@@ -97,6 +98,22 @@ def test_an_array_that_is_there_again_is_read_again(tmp_path: Path, region: Any)
             with pytest.raises(ConflictError, match="another array"):
                 array[region]
         exchange()
+
+
+@pytest.mark.parametrize("name", ["box", "shard"])
+def test_an_array_made_smaller_by_who_leaves_its_shards(tmp_path: Path, name: str) -> None:
+    """The shards are what they were: that they are no longer all of the array's, only its document says."""
+    make(tmp_path / "a")
+    array = zvcore.open(tmp_path / "a")
+    for _ in range(2):
+        np.testing.assert_array_equal(array[REGIONS[name]], VALUES[REGIONS[name]])
+    document = tmp_path / "a" / "zarr.json"
+    content = json.loads(document.read_text())
+    content["shape"] = [8, 48]
+    document.write_text(json.dumps(content))
+    for _ in range(2):
+        with pytest.raises(ConflictError, match="another shape"):
+            array[REGIONS[name]]
 
 
 def test_a_shard_that_was_written_anew(tmp_path: Path, region: Any) -> None:

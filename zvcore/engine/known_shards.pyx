@@ -13,39 +13,10 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 import numpy as np
 
 from zvcore.codecs.abi cimport ZV_SIZE_UNKNOWN
-from zvcore.system.atomics cimport zv_fetch_add
 
 
 cdef enum:
     MOST_SHARDS = 4096
-
-
-@cython.final
-cdef class Proof:
-    """What shows that shards belong to an array: that its document, which was looked at after they were read, was still
-    the one that the array was opened from. Shards that are still the same then need no other look at it.
-    """
-
-    cdef int64_t number(self) noexcept:
-        return zv_fetch_add(&self._latest, 1) + 1
-
-    cdef bint holds(self, int64_t number) noexcept:
-        return self._void < number <= self._proven
-
-    cdef bint is_void(self, int64_t number) noexcept:
-        return number <= self._void
-
-    def latest(self):
-        """What has been noted until now, for `reach`."""
-        return self._latest
-
-    def reach(self, int64_t latest):
-        """The document was found as it should be, after all this was noted."""
-        self._proven = max(self._proven, latest)
-
-    def fail(self):
-        """It was not: nothing that is known may be of this array."""
-        self._void = self._latest
 
 
 cdef class ShardGrid:
@@ -55,14 +26,13 @@ cdef class ShardGrid:
     chunk's place in the index, `grid` how many shards the array has along each axis.
     """
 
-    def __init__(self, per_shard, strides, grid, Proof proof not None):
+    def __init__(self, per_shard, strides, grid):
         cdef int axis
         self.ndim = len(per_shard)
         for axis in range(self.ndim):
             self.per_shard[axis] = per_shard[axis]
             self.strides[axis] = strides[axis]
             self.grid[axis] = grid[axis]
-        self.proof = proof
 
     cdef int64_t number_of(self, const int64_t *position, int64_t *slot) noexcept nogil:
         cdef int axis
@@ -81,7 +51,6 @@ cdef class KnownShard:
     cdef const uint64_t *offsets
     cdef const uint64_t *lengths
     cdef int64_t count
-    cdef int64_t noted
 
 
 @cython.final
@@ -89,8 +58,8 @@ cdef class KnownShards(ShardGrid):
     """Those of one array, by their numbers in its grid. They keep no index in memory."""
     cdef dict _shards
 
-    def __init__(self, per_shard, strides, grid, Proof proof not None):
-        ShardGrid.__init__(self, per_shard, strides, grid, proof)
+    def __init__(self, per_shard, strides, grid):
+        ShardGrid.__init__(self, per_shard, strides, grid)
         self._shards = {}
 
     def note(self, const int64_t[:, ::1] positions not None, const int32_t[::1] which not None, list indexes not None):
@@ -117,19 +86,17 @@ cdef class KnownShards(ShardGrid):
             shard = KnownShard.__new__(KnownShard)
             shard.index = weakref.ref(index)
             shard.offsets, shard.lengths, shard.count = &offsets[0], &lengths[0], offsets.shape[0]
-            shard.noted = self.proof.number()
             if len(self._shards) >= MOST_SHARDS:
                 self._shards.clear()
             self._shards[self.number_of(&positions[i, 0] if self.ndim else NULL, &slot)] = shard
 
     def recall(self, const int64_t[:, ::1] positions not None):
         """Where these chunks were: (the shards' places in the grid, which of them has each chunk, its offset, its
-        length, the indexes of the shards, whether all of these are proven). None if that is not known of all of them.
+        length, the indexes of the shards). None if that is not known of all of them.
         """
         cdef Py_ssize_t i, count = positions.shape[0]
         cdef int64_t slot, number, before = -1
         cdef int32_t place = 0
-        cdef bint proven = True
         cdef KnownShard shard = None
         cdef dict places = {}
         cdef list indexes = [], shards = [], first = []
@@ -151,14 +118,13 @@ cdef class KnownShards(ShardGrid):
                 else:
                     shard = <KnownShard> self._shards.get(number)
                     index = None if shard is None else shard.index()
-                    if index is None or self.proof.is_void(shard.noted):
+                    if index is None:
                         return None
                     place = <int32_t> len(shards)
                     places[number] = place
                     shards.append(shard)
                     indexes.append(index)       # which keeps it
                     first.append(i)
-                    proven = proven and self.proof.holds(shard.noted)
             if not 0 <= slot < shard.count or shard.lengths[slot] == ZV_SIZE_UNKNOWN:
                 return None
             which_view[i] = place
@@ -168,4 +134,4 @@ cdef class KnownShards(ShardGrid):
         for i in range(len(first)):
             for axis in range(self.ndim):
                 grid_view[i, axis] = positions[<Py_ssize_t> first[i], axis] // self.per_shard[axis]
-        return grid, which, offset, length, indexes, proven
+        return grid, which, offset, length, indexes

@@ -23,7 +23,7 @@ from zvcore.codecs.running cimport Bytes, Stages, Wanted, decode_chain, exactly
 from zvcore.engine.batches cimport Task
 from zvcore.engine.failures cimport MEMORY_FAILURE, STALE_FAILURE, Failure
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
-from zvcore.engine.known_shards cimport Proof, ShardGrid
+from zvcore.engine.known_shards cimport ShardGrid
 from zvcore.engine.load cimport begin_of
 from zvcore.engine.moving cimport Place, Span, Target, aim, direct_target, fill_out, hold, move_out, span_of
 from zvcore.engine.prepared cimport Prepared
@@ -32,6 +32,7 @@ from zvcore.engine.slots cimport Slot, fail, fail_codec, reserve_stored
 from zvcore.engine.work cimport Work
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
 from zvcore.stores.files cimport OpenFile, read_at, stamp_object
+from zvcore.system.atomics cimport zv_fetch_add
 from zvcore.system.files cimport file_stamp
 
 
@@ -147,14 +148,46 @@ cdef class ChunkRead(Task):
 
 
 @cython.final
+cdef class Proof:
+    """What shows that shards belong to an array: that its document, which was looked at after they were read, was still
+    the one that the array was opened from. Shards that are still the same then need no other look at it.
+    """
+    cdef int64_t _latest, _proven, _void
+
+    cdef int64_t number(self) noexcept:
+        """The number of what is noted now."""
+        return zv_fetch_add(&self._latest, 1) + 1
+
+    cdef bint holds(self, int64_t number) noexcept:
+        return self._void < number <= self._proven
+
+    cdef bint is_void(self, int64_t number) noexcept:
+        return number <= self._void
+
+    def latest(self):
+        """What has been noted until now, for `reach`."""
+        return self._latest
+
+    def reach(self, int64_t latest):
+        """The document was found as it should be, after all this was noted."""
+        self._proven = max(self._proven, latest)
+
+    def fail(self):
+        """It was not: nothing that is known may be of this array."""
+        self._void = self._latest
+
+
+@cython.final
 cdef class OpenShards(ShardGrid):
     """The shards of one array from which single chunks were read lately. `cache` may keep decoded chunks."""
     cdef dict _shards
     cdef object _cache
+    cdef readonly Proof proof
 
     def __init__(self, per_shard, strides, grid, Proof proof not None, cache=None):
-        ShardGrid.__init__(self, per_shard, strides, grid, proof)
+        ShardGrid.__init__(self, per_shard, strides, grid)
         self._cache = cache
+        self.proof = proof
         self._shards = {}
 
     def note(self, positions, OpenFile file not None, index, bytes stamp not None):

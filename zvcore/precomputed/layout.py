@@ -395,7 +395,7 @@ class UnshardedLayout(ScaleLayout):
         kinds, keys = self._looked_for(positions)
         return Sources(keys, chain=self.chains_with(positions, kinds))
 
-    def recall(self, positions: Positions) -> tuple[Sources, bool] | None:
+    def recall(self, positions: Positions) -> Sources | None:
         # As long as all are found under the names that most have, only reading looks for them.
         kind = self._order()[0]
         if not self._were_as_most or self.store.local_root is None or not len(positions):
@@ -403,7 +403,7 @@ class UnshardedLayout(ScaleLayout):
         if kind == _PLAIN and self._is_packed is None:
             return None
         chain = self.chains_with(positions, np.full(len(positions), kind, np.uint8) if kind else None)
-        return Sources(self._called(positions, kind), chain=chain, present=True), False
+        return Sources(self._called(positions, kind), chain=chain, present=True)
 
     def chunk_name(self, position: tuple[int, ...]) -> str:
         return self.keys(np.array([position], np.int64))[0]

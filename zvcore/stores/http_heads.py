@@ -16,14 +16,14 @@ def version_in(head: bytes, number: bytes, size: int) -> Version:
 
     `number` is the field with the number of the version, in small letters.
     """
-    told = {name.lower(): value.decode("latin-1") for name, value in _fields(number).findall(head)}
+    told = {name.lower(): value.strip().decode("latin-1") for name, value in _fields(number).findall(head)}
     return Version(told.get(b"etag"), told.get(number), _seconds(told.get(b"last-modified", "")), size)
 
 
 @lru_cache
 def _fields(number: bytes) -> re.Pattern[bytes]:
     wanted = b"|".join([b"etag", b"last-modified", *([re.escape(number)] if number else [])])
-    return re.compile(rb"\r\n[ \t]*(" + wanted + rb")[ \t]*:[ \t]*([^\r\n]*?)[ \t]*(?=\r|$)", re.IGNORECASE)
+    return re.compile(rb"\r\n[ \t]*(" + wanted + rb")[ \t]*:([^\r\n]*)", re.IGNORECASE)
 
 
 @lru_cache(256)

@@ -51,8 +51,8 @@ _AT_ONCE = 8
 def read(layout: Layout, selection: Selection, out: npt.NDArray[Any], work: Work) -> bool:
     """Read the selected items into `out`, whose shape is the selection's `result_shape`.
 
-    Whether they were all found in shards that are proven to be the array's: so nobody has removed it, or put another
-    in its place.
+    Whether they are known to be the array's: found in a shard that is proven to be, or the array's document was seen to
+    be as before when that was done. So nobody has removed it, or put another in its place.
     """
     if out.size == 0:
         return False
@@ -118,8 +118,8 @@ class Selected:
 def read_positions(
     layout: Layout, selection: Selection, positions: Positions, out: npt.NDArray[Any], steps: Steps
 ) -> bool:
-    """Read the selected items of these chunks, as many at a time as are fetched before they are decoded: whether all
-    are proven to be the array's.
+    """Read the selected items of these chunks, as many at a time as are fetched before they are decoded: whether the
+    array's document was seen to be as before each time.
 
     Of points, these are all that the selection touches.
     """
@@ -127,11 +127,11 @@ def read_positions(
     size = window_size(layout, steps.work)
     if len(positions) <= size:
         return read_window(layout, positions, None, into, steps)
-    proven = True
+    seen = True
     for window in windows(len(positions), size):
         rows = np.arange(window.start, window.stop) if selection.is_points else None
-        proven &= read_window(layout, positions[window], rows, into, steps)
-    return proven
+        seen &= read_window(layout, positions[window], rows, into, steps)
+    return seen
 
 
 def window_size(layout: Layout, work: Work) -> int:
@@ -144,15 +144,14 @@ def window_size(layout: Layout, work: Work) -> int:
 
 
 def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: Into, steps: Steps) -> bool:
-    """Read these chunks, all at once: whether they are proven to be the array's; `rows`: which they are of those of a
-    selection of points.
+    """Read these chunks, all at once: whether the array's document was seen to be as before when that was done; `rows`:
+    which they are of those of a selection of points.
     """
     before = steps.before
     known = layout.recall(positions)
     if known is not None:
-        sources, proven = known
         try:
-            return _take(layout, positions, sources, rows, into, steps) or proven
+            return _take(layout, positions, known, rows, into, steps)
         except CHANGED:
             pass
     for attempt in again(layout.store.root, BEING_REPLACED, on=CHANGED):
@@ -165,19 +164,22 @@ def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: I
 
 def _take(layout: Layout, positions: Positions, sources: Sources, rows: Rows | None, into: Into, steps: Steps) -> bool:
     """`read_window` of what has been located."""
-    count = len(positions)
-    noted = layout.proof and layout.proof.latest()
-    if layout.store.local_root is not None:
-        seen = into.take(Chunks(layout.prepared, positions, sources, rows), steps.of(count))
-        return seen and _reached(layout, noted)
-    within = in_file(layout.store, sources, count) if _is_worth_it(layout, count) else None
-    if within is not None:
-        prepared = layout.prepared.with_root(within[0])
-        seen = into.take(Chunks(prepared, positions, within[1], rows), steps.of(count))
-        return seen and _reached(layout, noted)
+    count, prepared = len(positions), layout.prepared
+    if layout.store.local_root is None:
+        within = in_file(layout.store, sources, count) if _is_worth_it(layout, count) else None
+        if within is None:
+            _take_arriving(layout, positions, sources, rows, into, steps)
+            return False
+        prepared, sources = prepared.with_root(within[0]), within[1]
+    return into.take(Chunks(prepared, positions, sources, rows), steps.of(count))
+
+
+def _take_arriving(
+    layout: Layout, positions: Positions, sources: Sources, rows: Rows | None, into: Into, steps: Steps
+) -> None:
     if layout.store.remote and layout.value_codec is None:
         sources = into.narrowed(Chunks(layout.prepared, positions, sources, rows))
-    for some, here in arriving(layout.store, sources, count, layout.chunk_nbytes, steps.work):
+    for some, here in arriving(layout.store, sources, len(positions), layout.chunk_nbytes, steps.work):
         if some is None:
             chunks = Chunks(layout.prepared, positions, here, rows)
         else:
@@ -185,13 +187,6 @@ def _take(layout: Layout, positions: Positions, sources: Sources, rows: Rows | N
         into.take(chunks, steps.of(len(chunks)))
         # Before the next parts are fetched, their memory is free again.
         del here, chunks
-    return False
-
-
-def _reached(layout: Layout, noted: int | None) -> bool:
-    if layout.proof is not None and noted is not None:
-        layout.proof.reach(noted)
-    return True
 
 
 def _is_worth_it(layout: Layout, count: int) -> bool:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from zvcore.cached import cached_property
 from zvcore.engine import ABSENT, Buffers, Keys, Sources
-from zvcore.engine.known_shards import KnownShards, Proof
-from zvcore.engine.single import OpenShards
+from zvcore.engine.known_shards import KnownShards
+from zvcore.engine.single import OpenShards, Proof
 from zvcore.errors import UnsupportedError
 from zvcore.layout import Layout, StoredObject
 from zvcore.stores.indexes import Indexes
@@ -137,7 +137,7 @@ class ShardLayout(Layout):
         # Blind stores do not tell of a shard that is read whether it is the one that is meant.
         if not self.simple or self.value_codec is not None or self.store.blind or math.prod(grid) >= 2**62:
             return None
-        return KnownShards(self._per_shard, self._strides, grid, self.proof)
+        return KnownShards(self._per_shard, self._strides, grid)
 
     def __getstate__(self) -> dict[str, Any]:
         made_anew = ("chains", "open_shards", "placement", "proof", "_known", "_known_shards")
@@ -227,13 +227,13 @@ class ShardLayout(Layout):
             settled = self.store.settled
             known.note(positions, which, [index if index and settled(index.stamp) else None for index in indexes])
 
-    def recall(self, positions: Positions) -> tuple[Sources, bool] | None:
+    def recall(self, positions: Positions) -> Sources | None:
         known = None if self._known_shards is None else self._known_shards.recall(positions)
         if known is None:
             return None
-        shards, which, offset, length, indexes, proven = known
+        shards, which, offset, length, indexes = known
         stamps = [index.stamp for index in indexes]
-        return Sources(self.metadata.keys(shards), which, offset, length, stamps=stamps, found=indexes), proven
+        return Sources(self.metadata.keys(shards), which, offset, length, stamps=stamps, found=indexes)
 
     def _indexes(self, keys: list[str]) -> list[Index | None]:
         """Those of several shards, without checking them. No thread is woken for those that are here."""
