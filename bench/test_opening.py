@@ -11,6 +11,7 @@ nothing any more, and a single call would be timed by how soon it remembers.
 from __future__ import annotations
 
 import itertools
+import pickle
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 SIDE, CHUNK = 64, 32
 MEMBERS = pick(200, 20)
+ALL = ("zvcore", "tensorstore", "zarr")
 Calls = dict[str, "Callable[[], Any]"]
 _numbers = itertools.count()
 
@@ -76,6 +78,27 @@ def opening_and_reading() -> Calls:
         "tensorstore": lambda: by_tensorstore(path)[box].read().result(),
         "zarr": lambda: zarr.open_array(path, mode="r")[box],
     }
+
+
+def sent() -> Calls:
+    """What a worker of Dask does for each of its tasks."""
+    path = stored("read")
+    box = (slice(0, CHUNK),) * 3
+    arrays = {"zvcore": zvcore.open(path), "tensorstore": by_tensorstore(path), "zarr": zarr.open_array(path, mode="r")}
+    there = {who: pickle.dumps(array) for who, array in arrays.items()}
+    reads: dict[str, Callable[[Any], Any]] = {
+        "zvcore": lambda array: array[box],
+        "tensorstore": lambda array: array[box].read().result(),
+        "zarr": lambda array: array[box],
+    }
+    expected = reads["zarr"](arrays["zarr"])
+
+    def read(who: str) -> Any:
+        return reads[who](pickle.loads(there[who]))
+
+    for who in ALL:
+        np.testing.assert_array_equal(read(who), expected)
+    return {who: partial(read, who) for who in ALL}
 
 
 def making() -> Calls:
@@ -139,10 +162,10 @@ def items(write: bool) -> Calls:
 
 
 IN_A_ROW = pick(20, 2)
-ALL = ("zvcore", "tensorstore", "zarr")
 CONTESTS = [
     Contest("open an array", ALL, opening),
     Contest("open an array and read a chunk", ALL, opening_and_reading),
+    Contest("read a chunk of an array that was sent by pickle", ALL, sent),
     Contest("make an array", ALL, making, IN_A_ROW, writes=True),
     Contest("read one item", ALL, partial(items, False)),
     Contest("write one item", ALL, partial(items, True), IN_A_ROW, writes=True),

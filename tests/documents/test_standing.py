@@ -320,3 +320,74 @@ def test_what_was_sent_to_another_process_looks_at_its_document_itself(
     made(tmp_path / "a", "zarr3", dtype="f4")
     with pytest.raises(ConflictError, match="another array has taken the place"):
         array[...]
+
+
+@pytest.mark.parametrize("change", ["removed", "replaced", "none"])
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_sent_before_is_held_against_what_is_there(
+    tmp_path: Path, kind: str, known: bool, change: str
+) -> None:
+    place = tmp_path / "a"
+    made(place, kind)
+    sent = pickle.dumps(opened_and_read(place, kind, known))
+    if change == "removed":
+        shutil.rmtree(place)
+    elif change == "replaced":
+        made(place, kind, dtype="i2")[...] = -1
+    wait_until_settled(tmp_path)
+    array = pickle.loads(sent)
+    asked = reads(array)[:-1] if kind == "zarr3 rectilinear" else reads(array)
+    if change == "none":
+        assert all((call() == 7).all() for call in asked)
+        array[0] = 3
+        assert (opened(place)[0] == 3).all()
+        return
+    for call in [*asked, *writes(array)]:
+        with pytest.raises((ConflictError, NotFoundError)):
+            call()
+
+
+@pytest.mark.parametrize("kind", ["zarr3", "zarr2", "n5", "precomputed"])
+def test_what_was_sent_and_is_as_it_was_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    made(tmp_path / "a", kind)
+    wait_until_settled(tmp_path / "a")
+    array = pickle.loads(pickle.dumps(opened(tmp_path / "a")))
+    read: list[int] = []
+    latest = type(array._document).latest
+    monkeypatch.setattr(type(array._document), "latest", lambda self: (read.append(1), latest(self))[1])
+    assert (array[...] == 7).all()
+    array[0] = 3
+    assert read == []
+
+
+@pytest.mark.parametrize("sent", [False, True])
+@pytest.mark.parametrize("change", ["removed", "replaced"])
+def test_a_volume_that_was_opened_before(tmp_path: Path, change: str, sent: bool) -> None:
+    """Its scales are made of the `info` as it was then."""
+    made(tmp_path / "a", "precomputed")
+    wait_until_settled(tmp_path / "a")
+    volume = zvcore.open(tmp_path / "a", "r+")
+    bytes_of_it = pickle.dumps(volume)
+    shutil.rmtree(tmp_path / "a")
+    if change == "replaced":
+        made(tmp_path / "a", "precomputed", dtype="i2")[...] = -1
+    wait_until_settled(tmp_path)
+    array = (pickle.loads(bytes_of_it) if sent else volume)[0]
+    for call in [*reads(array), *writes(array)]:
+        with pytest.raises((ConflictError, NotFoundError)):
+            call()
+
+
+def test_far_away_what_was_sent_is_looked_at_before_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path / "a", "zarr3")
+    monkeypatch.setattr("zvcore.stores.LocalStore.remote", True)
+    sent = pickle.dumps(opened(tmp_path / "a"))
+    made(tmp_path / "a", "zarr3", dtype="i2")[...] = -1
+    for call in writes(pickle.loads(sent)):
+        with pytest.raises(ConflictError, match="another array has taken the place"):
+            call()

@@ -326,18 +326,6 @@ def test_groups(tmp_path):
         group.create_dataset("c", shape=(1,), dtype="u1") and group.create_dataset("c/d", shape=(1,), dtype="u1")
 
 
-@pytest.mark.filterwarnings("ignore:Consolidated metadata")
-def test_consolidated_metadata_are_used_for_reading(tmp_path):
-    root = zarr.create_group(tmp_path / "g")
-    root.create_array("x/y", shape=(4,), dtype="i2", chunks=(2,))[...] = 5
-    zarr.consolidate_metadata(tmp_path / "g")
-    os.remove(tmp_path / "g/x/zarr.json")
-    os.remove(tmp_path / "g/x/y/zarr.json")
-    group = zvcore.open(tmp_path / "g")
-    assert list(group) == ["x"]
-    assert (group["x/y"][...] == 5).all()
-
-
 def test_attributes_are_kept_whole(tmp_path):
     array = zvcore.create(tmp_path, format="zarr3", shape=(4,), dtype="u1", attrs={"a": {"b": [1, None]}})
     document = json.loads((tmp_path / "zarr.json").read_text())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-from typing import TYPE_CHECKING, Any
+import shutil
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,7 @@ import zarr
 
 import zvcore
 from zvcore.errors import NotFoundError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from zvcore.stores import LocalStore, Store
 
 pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata")
 
@@ -49,11 +48,55 @@ def test_groups_in_groups_have_their_members(consolidated: Path) -> None:
         group["raw"]["er"]
 
 
-def test_members_of_groups_in_groups_are_not_looked_for_in_the_store(consolidated: Path) -> None:
-    for folder, _, names in os.walk(consolidated):
-        if "zarr.json" in names and folder != str(consolidated):
-            os.remove(os.path.join(folder, "zarr.json"))
-    assert (zvcore.open(consolidated)["raw"]["deep"]["er"]["label"][...] == 5).all()
+class Far(LocalStore):
+    """A folder over a network, which counts the documents that it is asked for."""
+
+    remote = True
+
+    def __init__(self, path: Path, asked: list[str]) -> None:
+        super().__init__(path, read_only=True)
+        self.asked = asked
+
+    def child(self, prefix: str) -> LocalStore:
+        return Far(Path(self.root) / prefix, self.asked)
+
+    def get(self, key: str, *args: Any, **options: Any) -> Any:
+        if key.endswith("zarr.json"):
+            self.asked.append(key)
+        return super().get(key, *args, **options)
+
+    def version(self, key: str) -> Any:
+        return Store.version(self, key)
+
+
+def test_members_of_groups_in_groups_are_not_looked_for_far_away(consolidated: Path) -> None:
+    asked: list[str] = []
+    group = zvcore.open(Far(consolidated, asked))
+    asked.clear()
+    assert list(group) == ["empty", "plain", "raw", "rawer"]
+    assert list(group["raw"]) == ["deep", "scan"]
+    assert "plain" in group and "no" not in group
+    for inner in (group["raw/deep"], group["raw"]["deep"]):
+        assert list(inner) == ["er"]
+        assert (inner["er/label"][...] == 5).all()
+    with pytest.raises(NotFoundError):
+        group["raw"]["er"]
+    assert asked == []
+
+
+def test_members_near_by_are_what_they_are_and_not_what_the_group_tells(consolidated: Path) -> None:
+    """Others replace, add and remove members without telling the group."""
+    shutil.rmtree(consolidated / "plain")
+    zarr.create_array(consolidated / "plain", shape=(4,), dtype="i2", chunks=(2,))[...] = -1
+    zarr.create_array(consolidated / "new", shape=(4,), dtype="u2", chunks=(2,))[...] = 5
+    shutil.rmtree(consolidated / "rawer")
+    group = zvcore.open(consolidated)
+    assert list(group) == ["empty", "new", "plain", "raw"]
+    assert group["plain"].dtype == np.int16
+    assert (group["plain"][...] == -1).all()
+    assert "new" in group and "rawer" not in group
+    with pytest.raises(NotFoundError):
+        group["rawer/other"]
 
 
 def test_a_group_without_consolidated_metadata_is_looked_at_itself(consolidated: Path) -> None:
@@ -66,7 +109,7 @@ def test_a_group_without_consolidated_metadata_is_looked_at_itself(consolidated:
         else:
             told[name].pop("consolidated_metadata", None)
     (consolidated / "zarr.json").write_text(json.dumps(document))
-    assert list(zvcore.open(consolidated)["raw"]) == ["deep", "scan"]
+    assert list(zvcore.open(Far(consolidated, []))["raw"]) == ["deep", "scan"]
 
 
 def told_of_x(path: Path, **changes: Any) -> Path:

@@ -5,7 +5,17 @@ by compare-and-swap, and what errors call its parts, is decided here.
 """
 
 from zvcore.documents.attributes import Attributes
-from zvcore.documents.document import LARGEST_TOLD, Document, change, encode, fetch, parse, parse_any, read
+from zvcore.documents.document import (
+    LARGEST_TOLD,
+    Document,
+    change,
+    encode,
+    fetch,
+    fetch_version,
+    parse,
+    parse_any,
+    read,
+)
 from zvcore.documents.values import as_json, copied, is_number, shown, whole_if_possible
 
 __all__ = [
@@ -17,6 +27,7 @@ __all__ = [
     "copied",
     "encode",
     "fetch",
+    "fetch_version",
     "is_number",
     "parse",
     "parse_any",

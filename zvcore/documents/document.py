@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
 
 __all__ = [
     "LARGEST",
@@ -25,6 +26,7 @@ __all__ = [
     "dump",
     "encode",
     "fetch",
+    "fetch_version",
     "parse",
     "parse_any",
     "read",
@@ -52,13 +54,19 @@ def read(store: Store, key: str) -> dict[str, Any] | None:
 
 def fetch(store: Store, key: str) -> bytes | None:
     """The bytes of a document. A file without end (or a sparse one) is not read at all."""
+    return fetch_version(store, key)[0]
+
+
+def fetch_version(store: Store, key: str) -> tuple[bytes | None, Stamp | None]:
+    """The bytes of a document, and of which version they are, see `Store.version`."""
     if store.local_root is not None and (store.size(key) or 0) > LARGEST:
         raise _too_large(key, store.size(key))
-    raw = store.get(key)
-    if raw is None:
-        return None
+    found = store.version(key)
+    if found is None:
+        return None, None
+    raw, stamp = found
     _log.debug("read %s of %s: %d bytes", key, store.root, len(raw))
-    return bytes(raw)
+    return bytes(raw), stamp
 
 
 def parse(raw: bytes, key: str) -> dict[str, Any]:
@@ -166,12 +174,28 @@ class Document:
     or change the document at once, the last one's view is the last one that is kept.
     """
 
-    def __init__(self, store: Store, key: str, content: dict[str, Any], *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        store: Store,
+        key: str,
+        content: dict[str, Any],
+        *,
+        read_only: bool = False,
+        stamp: Stamp | None = None,
+    ) -> None:
+        """`stamp`: of which version the content is, as `fetch_version` has it."""
         self.store = store
         self.key = key
         self.turn = ThreadLock()
         self.content = content
         self.read_only = read_only or store.read_only
+        self._read = (content, stamp)
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """Of which version the content is; None where that is not known."""
+        content, stamp = self._read
+        return stamp if content is self.content else None
 
     def parse(self, raw: bytes | None) -> dict[str, Any]:
         """The content of the document that these bytes are; None: it is gone."""

@@ -56,26 +56,27 @@ class Standing:
     watched  the document as a file, which reads look at themselves
     """
 
-    __slots__ = ("_description", "_document", "_far", "_looked", "_other", "_seen", "watched")
+    __slots__ = ("_content", "_document", "_far", "_looked", "_other", "_seen", "watched")
 
     def __init__(self, array: _Described, document: Document) -> None:
         store = document.store
         self._document = document
-        self._description = array._described(document.content)
+        # What the array was made of.
+        self._content = document.content
         self._far = store.remote or store.blind or not store.can_lock
         self._looked = time.monotonic() if self._far else 0.0
-        self._seen = _UNKNOWN
+        # Of which version that is. _UNKNOWN: it is to be looked at. None: only others tell of this array.
+        self._seen: Any = document.stamp
         # What the document gave then, if that was another shape than the array's.
         self._other: Layout | None = None
-        if not self._far:
-            seen = store.stamp(document.key)
-            # One that is too young may be of a change since it was read. None: only others tell of this array.
-            self._seen = seen if seen is None or store.settled(seen) else _UNKNOWN
+        if self._seen is None and (self._far or store.stamp(document.key) is not None):
+            self._seen = _UNKNOWN
         self.watched = None if self._far else store.watched(document.key)
         self._expect()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (self._document, self._description, self._far, self._seen is None, self.watched))
+        seen = () if self._seen is _UNKNOWN or self._other is not None else (self._seen,)
+        return (_restored, (self._document, self._content, self._far, seen, self.watched))
 
     def check_written(self, array: _Described) -> None:
         """Before a write: raise where readers would not find what is written, or something else than was written."""
@@ -126,11 +127,15 @@ class Standing:
             return self._other
         settled = now is not None and store.settled(now)
         content = self._document.latest()
-        layout = array._laid_out(content)
-        if array._described(content) != self._description or len(layout.shape) != len(array.layout.shape):
-            what = "another array has taken the place of the one that was opened: open it again"
-            raise ConflictError(what, key=f"{store.root}/{key}")
-        self._other = None if layout.shape == array.layout.shape else layout
+        other = None
+        if content != self._content:
+            layout = array._laid_out(content)
+            is_other = array._described(content) != array._described(self._content)
+            if is_other or len(layout.shape) != len(array.layout.shape):
+                what = "another array has taken the place of the one that was opened: open it again"
+                raise ConflictError(what, key=f"{store.root}/{key}")
+            other = None if layout.shape == array.layout.shape else layout
+        self._other = other
         self._seen = now if settled else _UNKNOWN
         self._expect()
         return self._other
@@ -153,12 +158,15 @@ def standing_of(array: _Described, document: Document | None) -> Standing | Unwa
     return Unwatched() if document is None else Standing(array, document)
 
 
-def _restored(document: Document, description: Any, far: bool, unknown: bool, watched: Watched | None) -> Standing:
-    """In another process: what it was when it was sent, and has to be looked at."""
+def _restored(
+    document: Document, content: dict[str, Any], far: bool, seen: tuple[Any, ...], watched: Watched | None
+) -> Standing:
+    """In another process: what it was when it was sent. Far away that is looked at before anything is written."""
     made = object.__new__(Standing)
-    made._document, made._description, made._far = document, description, far
-    made._looked = time.monotonic() if far else 0.0
-    made._seen, made._other = None if unknown else _UNKNOWN, None
+    made._document, made._content, made._far = document, content, far
+    made._looked = -_PAUSE
+    made._seen, made._other = seen[0] if seen else _UNKNOWN, None
     # The same that the array's reads look at.
     made.watched = watched
+    made._expect()
     return made

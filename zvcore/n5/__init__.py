@@ -91,7 +91,7 @@ def open(store: Store, mode: str = "r", **options: Any) -> N5Array | N5Group:
     if mode == "w":
         return N5Group(store, create_group(store, overwrite=True, n5_version=version), **options)
     read_only = mode == "r"
-    document, metadata = read_node(store)
+    document, metadata, stamp = read_node(store)
     if document is not None and metadata is not None:
-        return N5Array(store, document, read_only=read_only, metadata=metadata, **options)
+        return N5Array(store, document, read_only=read_only, metadata=metadata, stamp=stamp, **options)
     return N5Group(store, document, read_only=read_only, **options)

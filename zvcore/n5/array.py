@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from zvcore.codecs import Codec
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
 
 __all__ = ["N5Array"]
 
@@ -38,6 +39,7 @@ class N5Array(WithAttributes, Array[Item]):
     strict              whether bytes behind the values of a raw block are an error
     write_empty_blocks  whether blocks of nothing but zeros are stored
     metadata            what the document says, where that is known already
+    stamp               of which version the document is
     """
 
     _layout: BlockLayout
@@ -54,11 +56,12 @@ class N5Array(WithAttributes, Array[Item]):
         strict: bool = True,
         write_empty_blocks: bool = False,
         metadata: DatasetMetadata | None = None,
+        stamp: Stamp | None = None,
     ) -> None:
         self._options: dict[str, Any] = {
             "order": order, "pad_edges": pad_edges, "strict": strict, "write_empty_blocks": write_empty_blocks,
         }  # fmt: skip
-        file = DatasetFile(store, document, read_only=read_only)
+        file = DatasetFile(store, document, read_only=read_only, stamp=stamp)
         super().__init__(
             self._made(store, document, metadata),
             format="n5",
@@ -73,10 +76,6 @@ class N5Array(WithAttributes, Array[Item]):
         where = f"{store.root}/{ATTRIBUTES}"
         check_version(document, where)
         return BlockLayout(store, metadata or DatasetMetadata.parse(document, where), **self._options)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        state = (self._layout.store, self._attrs.document, self._read_only, self._work.threads, self._options)
-        return (_reopened, state)
 
     # --- what it is
 
@@ -247,9 +246,3 @@ class N5Array(WithAttributes, Array[Item]):
 
     def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
         return {**content, "dimensions": list(self._layout.turned(shape))}
-
-
-def _reopened(
-    store: Store, document: dict[str, Any], read_only: bool, threads: int | None, options: dict[str, Any]
-) -> N5Array:
-    return N5Array(store, document, read_only=read_only, threads=threads, **options)

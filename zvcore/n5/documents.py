@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from zvcore.documents.document import Document, dump, fetch, parse_any
+from zvcore.documents.document import Document, dump, fetch, fetch_version, parse_any
 from zvcore.documents.known import recalled, remembered
 from zvcore.errors import MetadataError, NotFoundError
 from zvcore.n5.metadata import DatasetMetadata, is_dataset, known_metadata
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
 
 __all__ = [
     "ATTRIBUTES",
@@ -38,17 +39,19 @@ def read_document(store: Store, prefix: str = "") -> dict[str, Any] | None:
     return _parsed(fetch(store, key), key)
 
 
-def read_node(store: Store) -> tuple[dict[str, Any] | None, DatasetMetadata | None]:
-    """`read_document` at the root of a store, and what it says where it is that of a dataset."""
-    raw = fetch(store, ATTRIBUTES)
+def read_node(store: Store) -> tuple[dict[str, Any] | None, DatasetMetadata | None, Stamp | None]:
+    """`read_document` at the root of a store, what it says where it is that of a dataset, and of which version it is,
+    see `zvcore.documents.fetch_version`.
+    """
+    raw, stamp = fetch_version(store, ATTRIBUTES)
     known, where = known_metadata(), f"{store.root}/{ATTRIBUTES}"
     found = None if raw is None else recalled(known, raw, where)
     if found is not None:
-        return found
+        return (*found, stamp)
     document = _parsed(raw, ATTRIBUTES)
     if raw is None or document is None or not is_dataset(document):
-        return document, None
-    return remembered(known, raw, where, document, DatasetMetadata.parse(document, where))
+        return document, None, stamp
+    return (*remembered(known, raw, where, document, DatasetMetadata.parse(document, where)), stamp)
 
 
 def _parsed(raw: bytes | None, key: str) -> dict[str, Any] | None:
@@ -72,8 +75,15 @@ def encoded(document: dict[str, Any]) -> bytes:
 class AttributesFile(Document):
     """The attributes.json at the root of a store. Groups need none: it is made when there is something to say."""
 
-    def __init__(self, store: Store, content: dict[str, Any] | None, *, read_only: bool = False) -> None:
-        super().__init__(store, ATTRIBUTES, content or {}, read_only=read_only)
+    def __init__(
+        self,
+        store: Store,
+        content: dict[str, Any] | None,
+        *,
+        read_only: bool = False,
+        stamp: Stamp | None = None,
+    ) -> None:
+        super().__init__(store, ATTRIBUTES, content or {}, read_only=read_only, stamp=stamp)
 
     def parse(self, raw: bytes | None) -> dict[str, Any]:
         return _parsed(raw, self.key) or {}

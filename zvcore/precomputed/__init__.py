@@ -141,12 +141,12 @@ def open(store: Store, mode: str = "r", *, scale: int | str | None = None, **opt
     """
     from zvcore.precomputed.group import Volume
     from zvcore.precomputed.kinds import CLASSES, kind_of
-    from zvcore.precomputed.metadata import INFO, read_info
+    from zvcore.precomputed.metadata import INFO, read_version
 
     info = None
     if scale is None and not options:
-        info = read_info(store)
-        found = CLASSES.get(kind_of(info, f"{store.root}/{INFO}"))
+        info = read_version(store)
+        found = CLASSES.get(kind_of(info[0], f"{store.root}/{INFO}"))
         if found is not None:
             module, name = found
             return getattr(importlib.import_module(f"zvcore.precomputed.{module}"), name)(store, mode)

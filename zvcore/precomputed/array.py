@@ -112,9 +112,6 @@ class ScaleArray(Array[Item]):
     def _resized(self, content: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
         raise self._fixed()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self._layout, self._document, self._read_only, self._work.threads))
-
     @property
     def codec(self) -> Codec | None:
         """What encoded chunks are compressed with: in shards as the specification says, in files of their own gzip."""
@@ -164,7 +161,3 @@ class ScaleArray(Array[Item]):
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """(first, end) along x, y and z in the volume's coordinates."""
         return tuple((o, o + n) for o, n in zip(self.scale.voxel_offset, self.scale.size, strict=True))
-
-
-def _rebuild(layout: ScaleLayout, document: Document, read_only: bool, threads: int | None) -> ScaleArray:
-    return ScaleArray(layout, document, read_only=read_only, threads=threads)

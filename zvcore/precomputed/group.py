@@ -9,7 +9,7 @@ from zvcore.errors import MetadataError
 from zvcore.precomputed.array import ScaleArray
 from zvcore.precomputed.attributes import VolumeAttributes
 from zvcore.precomputed.layout import layout_of
-from zvcore.precomputed.metadata import INFO, InfoFile, VolumeInfo, read_info, resolve_key
+from zvcore.precomputed.metadata import INFO, InfoFile, VolumeInfo, read_info, read_version, resolve_key
 from zvcore.stores import Store, open_store
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.meshes import Meshes
     from zvcore.precomputed.segment_property_set import SegmentProperties
     from zvcore.precomputed.skeletons import Skeletons
+    from zvcore.stores.base import Stamp
 
 __all__ = ["Volume"]
 
@@ -47,15 +48,15 @@ class Volume(Mapping[str, ScaleArray]):
         *,
         write_empty_chunks: bool = False,
         threads: int | None = None,
-        info: dict[str, Any] | None = None,
+        info: tuple[dict[str, Any], Stamp | None] | None = None,
     ) -> None:
-        """`info`: the document, where it has been read."""
+        """`info`: the document, where it has been read, and of which version it is."""
         self.store = open_store(path, mode)
         self.mode = mode
         self.write_empty_chunks = write_empty_chunks
         self.threads = threads
-        content = read_info(self.store) if info is None else info
-        self._document = InfoFile(self.store, content, read_only=mode == "r")
+        content, stamp = read_version(self.store) if info is None else info
+        self._document = InfoFile(self.store, content, read_only=mode == "r", stamp=stamp)
         self._attrs = VolumeAttributes(self._document)
         _ = self._info
 

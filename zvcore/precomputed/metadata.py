@@ -20,6 +20,7 @@ from zvcore.precomputed.sharding_spec import ShardingSpec, grid_bits, grid_of
 
 if TYPE_CHECKING:
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
 
 __all__ = [
     "INFO",
@@ -30,6 +31,7 @@ __all__ = [
     "change_info",
     "info_bytes",
     "read_info",
+    "read_version",
     "resolve_key",
     "write_info",
 ]
@@ -42,13 +44,19 @@ _LARGEST_EXTENT = 2**56
 
 def read_info(store: Store, key: str = INFO, type: str | None = None) -> dict[str, Any]:
     """The document as it stands there, or NotFoundError; MetadataError where it is not of the `@type` that is asked."""
-    document = documents.read(store, key)
-    if document is None:
-        raise NotFoundError("there is no info file", key=f"{store.root}/{key}")
+    document = read_version(store, key)[0]
     found = document.get("@type")
     if type is not None and found != type:
         raise MetadataError("wrong @type", key=f"{store.root}/{key}", expected=repr(type), found=repr(found))
     return document
+
+
+def read_version(store: Store, key: str = INFO) -> tuple[dict[str, Any], Stamp | None]:
+    """`read_info`, and of which version it is, see `zvcore.documents.fetch_version`."""
+    raw, stamp = documents.fetch_version(store, key)
+    if raw is None:
+        raise NotFoundError("there is no info file", key=f"{store.root}/{key}")
+    return documents.parse(raw, key), stamp
 
 
 def encode_info(document: dict[str, Any]) -> bytes:
@@ -74,8 +82,10 @@ def write_info(store: Store, document: dict[str, Any]) -> None:
 class InfoFile(Document):
     """The `info` at the root of a store."""
 
-    def __init__(self, store: Store, content: dict[str, Any], *, read_only: bool = False) -> None:
-        super().__init__(store, INFO, content, read_only=read_only)
+    def __init__(
+        self, store: Store, content: dict[str, Any], *, read_only: bool = False, stamp: Stamp | None = None
+    ) -> None:
+        super().__init__(store, INFO, content, read_only=read_only, stamp=stamp)
         # A content, and what it says as a volume's.
         self._said: tuple[dict[str, Any], VolumeInfo] | None = None
 

@@ -192,6 +192,16 @@ class Store(ABC):
             raise changed(key, stamp)
         return Snapshot(data, size, stamp)
 
+    def version(self, key: str) -> tuple[bytes | memoryview, Stamp | None] | None:
+        """All bytes of an object, and a stamp that no later version has (see `settled`); None where that would be a
+        request of its own, or nobody knows.
+        """
+        stamp = None if self.remote or self.blind else self.stamp(key)
+        if stamp is not None and not self.settled(stamp):
+            stamp = None
+        data = self.get(key)
+        return None if data is None else (data, stamp)
+
     def snapshots(self, keys: Sequence[str], spans: Sequence[Span] | None = None) -> builtins.list[Snapshot | None]:
         """`snapshot` of each object, whatever version is there, or of this (start, length) of it."""
         wanted = [(0, None)] * len(keys) if spans is None else spans

@@ -185,18 +185,32 @@ def stamp(folder: bytes, key) -> bytes | None:
 
 def read_whole(folder: bytes, key) -> bytes | None:
     """All bytes of an object, None if there is none: to open, to read and to close it, in one call."""
+    cdef file_stamp found
+    return read_stamped(folder, key, &found, NULL)
+
+
+def read_version(folder: bytes, key) -> tuple[bytes, bytes | None] | None:
+    """All bytes of an object, and its stamp if that is settled; None if there is no object."""
+    cdef file_stamp found
+    cdef bint is_settled
+    cdef bytes raw = read_stamped(folder, key, &found, &is_settled)
+    return None if raw is None else (raw, stamp_bytes(&found) if is_settled else None)
+
+
+cdef bytes read_stamped(bytes folder, key, file_stamp *found, bint *is_settled):
     cdef bytes path = folder + encode_key(key), into
     cdef const char *where = PyBytes_AS_STRING(path)
     cdef char *buffer
-    cdef file_stamp found
     cdef int descriptor
     cdef int64_t count
     with nogil:
-        descriptor = open_object(where, &found)
+        descriptor = open_object(where, found)
     if descriptor < 0:
         if absent(-descriptor):
             return None
         raise failure(-descriptor, path)
+    if is_settled != NULL:
+        is_settled[0] = has_settled(found)
     try:
         into = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>found.size)
         buffer = PyBytes_AS_STRING(into)
@@ -277,10 +291,14 @@ def settled(stamp: bytes) -> bool:
     taking the stamp and before reading what it stands for.
     """
     cdef file_stamp one
-    cdef uint64_t now, tick = ZV_STAMP_TICK
     if PyBytes_GET_SIZE(stamp) != sizeof(file_stamp):
         raise ValueError("this is not a stamp of a file")
     memcpy(&one, PyBytes_AS_STRING(stamp), sizeof(file_stamp))
+    return has_settled(&one)
+
+
+cdef bint has_settled(const file_stamp *one) noexcept nogil:
+    cdef uint64_t now, tick = ZV_STAMP_TICK
     if one.changed % 1000000000 == 0 and one.modified % 1000000000 == 0:
         tick = 2000000000       # a file system that keeps whole seconds (or two)
     now = zv_stamp_clock()

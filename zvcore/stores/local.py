@@ -153,6 +153,12 @@ class LocalStore(Store):
             raise changed(key, stamp)
         return data
 
+    def version(self, key: str) -> tuple[bytes | memoryview, Stamp | None] | None:
+        try:
+            return pool.making_room(lambda: files.read_version(self._folder, key))
+        except MemoryError as error:
+            raise _no_memory(key, 0, None) from error
+
     def kept_file(self, key: str) -> OpenFile | None:
         path = files.join(self._folder, key)
         file = pool.find(path)

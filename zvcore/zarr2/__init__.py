@@ -54,13 +54,13 @@ def open(store: Store, mode: str = "r", **options: Any) -> Zarr2Array | Zarr2Gro
     """
     from zvcore.zarr2.array import Zarr2Array, warn_if_misplaced
     from zvcore.zarr2.group import Zarr2Group, create_group
-    from zvcore.zarr2.metadata import ArrayMetadata, read_metadata
+    from zvcore.zarr2.metadata import ArrayMetadata, read_version
 
     if mode == "w":
         return create_group(store, overwrite=True, **options)
     read_only = mode == "r"
-    metadata = read_metadata(store)
+    metadata, stamp = read_version(store)
     if isinstance(metadata, ArrayMetadata):
         warn_if_misplaced(store, metadata)
-        return Zarr2Array(store, metadata, read_only=read_only, **options)
+        return Zarr2Array(store, metadata, read_only=read_only, stamp=stamp, **options)
     return Zarr2Group(store, metadata, read_only=read_only, **options)

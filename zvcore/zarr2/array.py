@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zvcore.codecs import Codec
     from zvcore.layout import Layout
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
 
 __all__ = ["Zarr2Array", "misplaced", "warn_if_misplaced"]
 
@@ -28,6 +29,7 @@ class Zarr2Array(Array[Item]):
 
     through  the stores of the groups that it was opened through, which may tell of its documents
     told     its attributes, where such a group has told them
+    stamp    of which version of the document the metadata are
     """
 
     _layout: ChunkLayout
@@ -42,6 +44,7 @@ class Zarr2Array(Array[Item]):
         write_empty_chunks: bool = False,
         through: Sequence[Store] = (),
         told: dict[str, Any] | None = None,
+        stamp: Stamp | None = None,
     ) -> None:
         self._store_empty = write_empty_chunks
         super().__init__(
@@ -50,7 +53,7 @@ class Zarr2Array(Array[Item]):
             attrs=Attributes(
                 AttributesFile(store, told, read_only=read_only, through=through, of=DOCUMENT), foreign=metadata.foreign
             ),
-            document=Described(store, DOCUMENT, metadata.document, read_only=read_only, through=through),
+            document=Described(store, DOCUMENT, metadata.document, read_only=read_only, through=through, stamp=stamp),
             read_only=read_only,
             threads=threads,
         )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
 
 __all__ = ["DIMENSIONS", "Attributes", "AttributesFile", "Described", "dimension_names"]
 
@@ -32,8 +33,9 @@ class Described(Document):
         *,
         read_only: bool = False,
         through: Sequence[Store] = (),
+        stamp: Stamp | None = None,
     ) -> None:
-        super().__init__(store, key, content, read_only=read_only)
+        super().__init__(store, key, content, read_only=read_only, stamp=stamp)
         self.through = tuple(through)
 
     def change(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:

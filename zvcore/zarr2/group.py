@@ -26,7 +26,7 @@ from zvcore.zarr2.metadata import (
     document_key,
     parse_array,
     parse_group,
-    read_metadata,
+    read_version,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
     from zvcore.typed import DTypeOf, Scalar
     from zvcore.zarr2.options import ArrayOptions
 
@@ -100,7 +101,7 @@ class Zarr2Group(Group):
         # Far away, the copies of the documents and the member's own are asked for at once, the first time.
         first = "_told" not in vars(self) and self._told_above is None and self.read_only
         with self.store.looking_at([CONSOLIDATED, f"{name}/{DOCUMENT}"]) if first else nullcontext():
-            metadata = self._metadata(name)
+            metadata, stamp = self._version(name)
         if metadata is None:
             raise NotFoundError("no such member", key=f"{self.store.root}/{name}")
         store = self.store.child(name)
@@ -109,7 +110,7 @@ class Zarr2Group(Group):
         if isinstance(metadata, ArrayMetadata):
             attributes = None if told is None else told.get(f"{name}/{ATTRIBUTES}", {})
             warn_if_misplaced(store, metadata)
-            array = Zarr2Array(store, metadata, told=attributes, **options)
+            array = Zarr2Array(store, metadata, told=attributes, stamp=stamp, **options)
             array.is_member(self.store, name)
             return array
         within = None
@@ -121,15 +122,19 @@ class Zarr2Group(Group):
         return (*self._through, *groups_to(self.store, path))
 
     def _metadata(self, name: str) -> ArrayMetadata | GroupMetadata | None:
+        return self._version(name)[0]
+
+    def _version(self, name: str) -> tuple[ArrayMetadata | GroupMetadata | None, Stamp | None]:
+        """What the documents of a member say, and of which version they are, if they were asked themselves."""
         if self._told is not None:
             try:
-                return _told_metadata(self._told, name)
+                return _told_metadata(self._told, name), None
             except MetadataError as error:
                 warn_of_damage(self.store, error)
         try:
-            return read_metadata(self.store, name)
+            return read_version(self.store, name)
         except NotFoundError:
-            return None
+            return None, None
 
     def __contains__(self, path: object) -> bool:
         if not isinstance(path, str):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
 
 __all__ = [
     "ARRAY",
@@ -35,6 +36,7 @@ __all__ = [
     "parse_array",
     "parse_group",
     "read_metadata",
+    "read_version",
     "write_document",
 ]
 
@@ -187,19 +189,24 @@ def document_key(name: str, prefix: str = "") -> str:
 
 def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetadata:
     """The array or group at a path. An array that has a .zgroup too is an array."""
+    return read_version(store, prefix)[0]
+
+
+def read_version(store: Store, prefix: str = "") -> tuple[ArrayMetadata | GroupMetadata, Stamp | None]:
+    """`read_metadata`, and of which version of its document an array is, see `zvcore.documents.fetch_version`."""
     key = document_key(DOCUMENT, prefix)
-    raw = documents.fetch(store, key)
+    raw, stamp = documents.fetch_version(store, key)
     if raw is not None:
         known = kept(_nothing_known)
         found = recalled(known, raw, key)
-        if found is not None:
-            return found[1]
-        document = documents.parse(raw, key)
-        return remembered(known, raw, key, document, parse_array(document, key))[1]
+        if found is None:
+            document = documents.parse(raw, key)
+            found = remembered(known, raw, key, document, parse_array(document, key))
+        return found[1], stamp
     key = document_key(GROUP, prefix)
     group = documents.read(store, key)
     if group is not None:
-        return parse_group(group, key)
+        return parse_group(group, key), None
     raise NotFoundError("there is neither .zarray nor .zgroup", key=f"{store.root}/{prefix}".rstrip("/"))
 
 

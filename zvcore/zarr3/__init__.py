@@ -68,16 +68,16 @@ def open(store: Store, mode: str = "r", **options: Any) -> Zarr3Array | Zarr3Gro
     """
     from zvcore.zarr3.array import array_of
     from zvcore.zarr3.group import Zarr3Group, create_group
-    from zvcore.zarr3.metadata import ArrayMetadata, read_metadata
+    from zvcore.zarr3.metadata import ArrayMetadata, read_version
     from zvcore.zarr3.sharding import check_write_options, refuse_write_mode
 
     check_write_options(**options)
     if mode == "w":
         return create_group(store, overwrite=True, **options)
     read_only = mode == "r"
-    metadata = read_metadata(store)
+    metadata, stamp = read_version(store)
     if isinstance(metadata, ArrayMetadata):
-        array = array_of(store, metadata, read_only=read_only, **options)
+        array = array_of(store, metadata, read_only=read_only, stamp=stamp, **options)
         if not read_only:
             refuse_write_mode(array.layout)
         return array

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from zvcore.codecs import Codec
     from zvcore.layout import Layout
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
     from zvcore.zarr3.layout import ChunkLayout
 
 __all__ = ["Zarr3Array", "array_of"]
@@ -36,7 +37,7 @@ def array_of(store: Store, metadata: ArrayMetadata, **options: Any) -> Zarr3Arra
 
 
 class Zarr3Array(Array[Item]):
-    """An array of Zarr v3, in shards or not."""
+    """An array of Zarr v3, in shards or not. `stamp`: of which version of the document the metadata are."""
 
     _layout: ChunkLayout | ShardLayout
 
@@ -49,10 +50,11 @@ class Zarr3Array(Array[Item]):
         threads: int | None = None,
         write_empty_chunks: bool = False,
         through: Sequence[Store] = (),
+        stamp: Stamp | None = None,
         **shard_options: Any,
     ) -> None:
         self._options = {"store_empty": write_empty_chunks, **shard_options}
-        document = DescribedAbove(store, metadata.document, read_only=read_only, through=through)
+        document = DescribedAbove(store, metadata.document, read_only=read_only, through=through, stamp=stamp)
         super().__init__(
             self._lay_out(store, metadata),
             format="zarr3",

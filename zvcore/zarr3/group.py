@@ -21,6 +21,7 @@ from zvcore.zarr3.metadata import (
     parse_document,
     read_document,
     read_metadata,
+    read_version,
 )
 from zvcore.zarr3.telling import DescribedAbove, forget_below
 
@@ -38,8 +39,8 @@ __all__ = ["Zarr3Group"]
 
 
 class Zarr3Group(Group):
-    """Members by name or path: `group["a/b"]`. Consolidated metadata are used when they are there and it is read
-    only.
+    """Members by name or path: `group["a/b"]`. Consolidated metadata are used when they are there, where it is read
+    only and looking at each member is a request over a network.
     """
 
     format = "zarr3"
@@ -69,26 +70,26 @@ class Zarr3Group(Group):
 
     @property
     def _consolidated(self) -> ToldMembers | None:
-        return self.metadata.consolidated if self.read_only else None
+        return self.metadata.consolidated if self.read_only and self.store.remote else None
 
     def __getitem__(self, path: str) -> Any:
         name = member_path(path)
         if not name:
             return self
-        consolidated = self._consolidated
+        consolidated, stamp = self._consolidated, None
         if consolidated is not None:
             if name not in consolidated:
                 raise NotFoundError("no such member", key=f"{self.store.root}/{name}")
             metadata = parse_document(consolidated[name], f"{name}/zarr.json")
         else:
             try:
-                metadata = read_metadata(self.store, name)
+                metadata, stamp = read_version(self.store, name)
             except NotFoundError:
                 raise NotFoundError("no such member", key=f"{self.store.root}/{name}") from None
         store = self.store.child(name)
         options = {"read_only": self.read_only, "through": self._through_to(name), **self._options}
         if isinstance(metadata, ArrayMetadata):
-            array = array_of(store, metadata, **options)
+            array = array_of(store, metadata, stamp=stamp, **options)
             array.is_member(self.store, name)
             return array
         if consolidated is not None:

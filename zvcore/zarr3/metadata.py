@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from zvcore.codecs import Codec
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
     from zvcore.zarr3.edges import Edges
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "attributes_of",
     "metadata_of",
     "read_metadata",
+    "read_version",
     "write_document",
 ]
 
@@ -285,16 +287,21 @@ def parse_document(document: Any, where: str) -> ArrayMetadata | GroupMetadata:
 def read_document(store: Store, prefix: str = "") -> dict[str, Any] | None:
     """The JSON of a zarr.json, or None if there is none."""
     key = _key_of(prefix)
-    raw = _fetch(store, key)
+    raw = _fetch(store, key)[0]
     return None if raw is None else documents.parse(raw, key)
 
 
 def read_metadata(store: Store, prefix: str = "") -> ArrayMetadata | GroupMetadata:
+    return read_version(store, prefix)[0]
+
+
+def read_version(store: Store, prefix: str = "") -> tuple[ArrayMetadata | GroupMetadata, Stamp | None]:
+    """What a zarr.json says, and of which version that is, see `zvcore.documents.fetch_version`."""
     key = _key_of(prefix)
-    raw = _fetch(store, key)
+    raw, stamp = _fetch(store, key)
     if raw is None:
         raise NotFoundError("there is no zarr.json", key=f"{store.root}/{key}")
-    return metadata_of(raw, key)
+    return metadata_of(raw, key), stamp
 
 
 def metadata_of(raw: bytes, key: str) -> ArrayMetadata | GroupMetadata:
@@ -317,14 +324,14 @@ def _key_of(prefix: str) -> str:
     return f"{prefix}/{DOCUMENT}" if prefix else DOCUMENT
 
 
-def _fetch(store: Store, key: str) -> bytes | None:
+def _fetch(store: Store, key: str) -> tuple[bytes | None, Stamp | None]:
     """Consolidated metadata is left out of a document that is too large: it would take ten times the memory."""
-    raw = documents.fetch(store, key)
+    raw, stamp = documents.fetch_version(store, key)
     if raw is not None and len(raw) > documents.LARGEST_TOLD:
         from zvcore.documents.nesting import cut_out
 
         raw = cut_out(raw, CONSOLIDATED.encode())
-    return raw
+    return raw, stamp
 
 
 def write_document(store: Store, document: dict[str, Any], prefix: str = "") -> None:

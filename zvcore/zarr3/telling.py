@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
 
 __all__ = ["DescribedAbove", "Told", "as_told", "change_above", "change_told", "forget_below", "tell_above"]
 
@@ -25,9 +26,15 @@ class DescribedAbove(Document):
     """The zarr.json of a node. `through` are the stores of the groups that it was opened through."""
 
     def __init__(
-        self, store: Store, content: dict[str, Any], *, read_only: bool = False, through: Sequence[Store] = ()
+        self,
+        store: Store,
+        content: dict[str, Any],
+        *,
+        read_only: bool = False,
+        through: Sequence[Store] = (),
+        stamp: Stamp | None = None,
     ) -> None:
-        super().__init__(store, DOCUMENT, content, read_only=read_only)
+        super().__init__(store, DOCUMENT, content, read_only=read_only, stamp=stamp)
         self.through = tuple(through)
 
     def change(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
