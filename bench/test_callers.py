@@ -19,7 +19,7 @@ import pytest
 import zarr
 
 import zvcore
-from bench import test_buckets, test_formats, test_patterns
+from bench import test_archives, test_buckets, test_formats, test_patterns
 from bench.contest import Contest, entrants, run_alone
 from bench.scale import pick
 from bench.scratch import journaled
@@ -87,6 +87,18 @@ def reading(kind: str, codec: str, threads: int) -> Calls:
     }
 
 
+def packed(codec: str, threads: int) -> Calls:
+    """In an archive."""
+    path = test_archives.archive(codec, "chunks")
+    ours, theirs = zvcore.open(path), test_archives.by_tensorstore(path)
+    wanted = boxes(EDGE, COUNT)
+    np.testing.assert_array_equal(ours[wanted[0]], theirs[wanted[0]].read().result())
+    return {
+        "zvcore": partial(in_threads, lambda box: ours[box], wanted, threads),
+        "tensorstore": partial(in_threads, lambda box: theirs[box].read().result(), wanted, threads),
+    }
+
+
 def far(kind: str, codec: str, delay: float, threads: int) -> Calls:
     """In a bucket, near or so many seconds away."""
     place = test_buckets.put(delay, kind, codec, "of all")
@@ -132,6 +144,12 @@ CONTESTS = [
         Contest(f"read {COUNT} small boxes of {f'{kind}, {codec}' if codec else kind}, {called(threads)}", WHO,
                 partial(reading, kind, codec, threads))
         for kind, codec in KINDS
+        for threads in THREADS
+    ),
+    *(
+        Contest(f"read {COUNT} small boxes of chunks, {codec}, in an archive, {called(threads)}", WHO,
+                partial(packed, codec, threads))
+        for codec in ("raw", "zstd")
         for threads in THREADS
     ),
     *(

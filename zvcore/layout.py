@@ -16,6 +16,7 @@ from weakref import WeakMethod
 
 import numpy as np
 
+from zvcore.boxes import count_of
 from zvcore.cached import cached_property
 from zvcore.codecs.unfit import check_of_values
 from zvcore.engine.form import Form
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from zvcore.codecs.base import Codec
     from zvcore.codecs.chain import CodecChain
     from zvcore.documents.known import Shared
+    from zvcore.engine.known_ranges import KnownRanges
     from zvcore.engine.selection import Selection
     from zvcore.engine.single import OpenShards, Proof
     from zvcore.placement import Placement
@@ -172,6 +174,15 @@ class Layout(ABC):
 
         return Prepared(form, self.chains, self.store.local_root, durability_code(self.store.durability), name_of)
 
+    @cached_property
+    def known_ranges(self) -> KnownRanges | None:
+        """Where chunks lie that were read before, where they may lie in one file of this machine; None: they do not."""
+        if not self.store.in_one_file or self.value_codec is not None:
+            return None
+        from zvcore.engine.known_ranges import KnownRanges
+
+        return KnownRanges(count_of(self.shape, self.form.shape))
+
     def _form_for_threads(self) -> Form:
         if self.shared is None:
             return Form(self.form, self.shape, self.fill_value, self.framing)
@@ -183,7 +194,7 @@ class Layout(ABC):
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "prepared"}
+        return {name: value for name, value in vars(self).items() if name not in ("prepared", "known_ranges")}
 
     def block_shape(self, position: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of one chunk as it is stored when we write it."""

@@ -12,7 +12,7 @@ import zarr
 import zarr.storage
 
 import zvcore
-from zvcore.errors import CorruptDataError, NotFoundError
+from zvcore.errors import ConflictError, CorruptDataError, NotFoundError
 from zvcore.stores.zip_store import ZipStore
 
 if TYPE_CHECKING:
@@ -126,3 +126,108 @@ def test_an_archive_that_is_replaced_or_removed(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(NotFoundError):
         zvcore.open(path)
+
+
+SHARDS = (16, 16, 16)
+KINDS = [{"compressors": None}, {"compressors": "auto"}, {"shards": SHARDS, "compressors": None}, {"shards": SHARDS}]
+PARTS = (np.s_[...], np.s_[5], np.s_[:, :, 3], np.s_[4:12, 4:12, 4:12], np.s_[3, 4, 5], np.s_[::3])
+
+
+def known(array: Any, values: Any) -> None:
+    """All that reads leave behind for the next ones is there."""
+    for _ in range(3):
+        for key in PARTS:
+            np.testing.assert_array_equal(array[key], values[key])
+
+
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_what_was_read_is_not_asked_for_again(
+    tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = zvcore.open(made(tmp_path / "a.zip", **options))
+    known(array, VALUES)
+
+    def refused(*given: Any) -> Any:
+        raise AssertionError(given)
+
+    for name in ("in_file", "get", "get_many", "get_ranges", "get_ranges_many"):
+        monkeypatch.setattr(ZipStore, name, refused)
+    known(array, VALUES)
+    np.testing.assert_array_equal(array.vindex[[1, 39], [2, 30], [3, 20]], VALUES[[1, 39], [2, 30], [3, 20]])
+
+
+@pytest.mark.parametrize("options", KINDS, ids=str)
+@pytest.mark.parametrize("in_place", [False, True])
+def test_another_version_of_what_was_read(tmp_path: Path, options: dict[str, Any], in_place: bool) -> None:
+    path = made(tmp_path / "a.zip", **options)
+    array = zvcore.open(path)
+    known(array, VALUES)
+    # Written from behind, and without one of the objects: each lies elsewhere by now.
+    other = VALUES + np.uint16(1)
+    store = zarr.storage.ZipStore(tmp_path / "b.zip", mode="w")
+    made_anew = zarr.create_array(store=store, shape=VALUES.shape, dtype="u2", chunks=(8, 8, 8), **options)
+    for first in range(32, -1, -16):
+        made_anew[first : first + 16] = other[first : first + 16] if first != 16 else 0
+    store.close()
+    other[16:32] = 0
+    if in_place:
+        path.write_bytes((tmp_path / "b.zip").read_bytes())
+    else:
+        os.replace(tmp_path / "b.zip", path)
+    known(array, other)
+
+
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_what_was_read_and_is_written_by_this_process(tmp_path: Path, options: dict[str, Any]) -> None:
+    path = made(tmp_path / "a.zip", **options)
+    array, writer = zvcore.open(path), zvcore.open(path, "r+")
+    known(array, VALUES)
+    expected = VALUES.copy()
+    for step in (slice(0, 8), slice(8, 16)):
+        writer[step] = 7
+        expected[step] = 7
+        # Before others see it, and after.
+        known(array, expected)
+        writer.store.finish()
+        known(array, expected)
+    np.testing.assert_array_equal(zarr.open_array(zarr.storage.ZipStore(path, mode="r"))[...], expected)
+
+
+@pytest.mark.parametrize("options", KINDS[:2], ids=str)
+def test_damage_of_what_was_read_is_named(tmp_path: Path, options: dict[str, Any]) -> None:
+    path = made(tmp_path / "a.zip", **options)
+    array = zvcore.open(path)
+    known(array, VALUES)
+    at = begin_of(path, "c/1/2/3")
+    overwritten(path, at + 30, bytes([path.read_bytes()[at + 30] ^ 1]))
+    for key in (np.s_[...], np.s_[8:16, 16:24], np.s_[15, 23, 24:32], np.s_[15]):
+        with pytest.raises(CorruptDataError, match="checksum") as caught:
+            array[key]
+        assert "c/1/2/3" in str(caught.value)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_the_document_of_what_was_read(tmp_path: Path, gone: bool) -> None:
+    path = made(tmp_path / "a.zip")
+    array = zvcore.open(path)
+    known(array, VALUES)
+    if gone:
+        path.unlink()
+    else:
+        store = zarr.storage.ZipStore(path, mode="w")
+        zarr.create_array(store=store, shape=VALUES.shape, dtype="f2", chunks=(8, 8, 8))[...] = 1
+        store.close()
+    for key in PARTS:
+        with pytest.raises((ConflictError, NotFoundError)):
+            array[key]
+
+
+def test_of_arrays_of_very_many_chunks_nothing_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    writer = zvcore.create(path, format="zarr3", shape=(3000, 1000, 1000), dtype="u1", chunks=(1, 1, 1), codec=None)
+    writer[2:4, 5, 6] = 7
+    writer.store.finish()
+    array = zvcore.open(path)
+    for _ in range(3):
+        assert array[0:5, 5, 6].tolist() == [0, 0, 7, 7, 0]
+        assert array[3, 5, 6] == 7

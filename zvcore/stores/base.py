@@ -102,6 +102,7 @@ class Store(ABC):
     local_root     the absolute folder as the file system's bytes if objects are plain files below it, which native
                    code may then open directly; else None
     of_files       objects are files that others may name, pack or change as files are
+    in_one_file    objects may lie in a file of this machine: `in_file` says where
     file           the name of the one object that there may be, where the store is a file and no folder
     pattern        which objects of a folder there are, by the names that it stands for, where not all of them are meant
     largest        how many bytes of it may be read, or decoded, at once: for what others made; None: any number
@@ -119,6 +120,7 @@ class Store(ABC):
     root: str
     local_root: bytes | None = None
     of_files: bool = False
+    in_one_file: bool = False
     file: str | None = None
     pattern: str | None = None
     largest: int | None = None
@@ -212,6 +214,10 @@ class Store(ABC):
         as far as those are given; None: they have to be asked for.
         """
         return None
+
+    def is_in_file(self, stamp: Stamp | None) -> bool:
+        """Whether `in_file` would tell of objects of the file with this stamp, as far as is known without a look."""
+        return False
 
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
         """What `function` gives for each item. Where that means waiting for a network, several calls run at once."""

@@ -292,6 +292,9 @@ class Archive:
     def _piece(self, key: str, at: int) -> list[memoryview]:
         return self.read([Request(key, lambda size: [(min(at, size), max(0, min(_PIECE, size - at)))])])[0] or []
 
+    def is_in_file(self, stamp: Stamp | None) -> bool:
+        return self._writing is None and self._loaded and self._stamp == stamp
+
     def in_file(self, keys: Sequence[str], stamps: Sequence[Stamp | None] | None) -> Within | None:
         """See `Store.in_file`: all of these objects must be stored in the file as they are."""
         folder = self.folder.local_root

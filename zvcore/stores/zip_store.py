@@ -71,6 +71,7 @@ class ZipStore(Store):
         self.read_only = read_only
         self.root = self._archive.root
         self.remote = folder.remote
+        self.in_one_file = folder.local_root is not None
         self.largest = folder.largest
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -157,9 +158,10 @@ class ZipStore(Store):
         return super().watched_stamp(stamp[0] if isinstance(stamp, tuple) else None)
 
     def in_file(self, keys: Sequence[str], stamps: Sequence[Stamp | None] | None) -> Within | None:
-        if self._archive.folder.local_root is None:
-            return None
         return self._archive.in_file([self._full(key) for key in keys], stamps)
+
+    def is_in_file(self, stamp: Stamp | None) -> bool:
+        return self._archive.is_in_file(stamp)
 
     def snapshot(
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from zvcore import codecs
 from zvcore.boxes import box_of, slices
 from zvcore.engine.buffers import Buffers
-from zvcore.engine.chunks import Chunks
+from zvcore.engine.chunks import Chunks, StaleSourcesError
 from zvcore.engine.fetching import at_hand, fetch, in_file
 from zvcore.engine.form import Form
 from zvcore.engine.narrowing import narrowed
@@ -23,7 +24,7 @@ from zvcore.engine.sources import ABSENT
 from zvcore.engine.steady import CHANGED, steadily
 from zvcore.engine.streaming import arriving
 from zvcore.engine.work import Work
-from zvcore.errors import CorruptDataError, UnsupportedError
+from zvcore.errors import CorruptDataError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again
 from zvcore.stores.locks import held_locks
 from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, Steps, windows
@@ -148,6 +149,13 @@ def read_window(layout: Layout, positions: Positions, rows: Rows | None, into: I
     which they are of those of a selection of points.
     """
     before = steps.before
+    ranges = None if layout.known_ranges is None else layout.known_ranges.recall(positions, layout.store)
+    if ranges is not None:
+        # Whatever is wrong: who asks for the chunks by their names says of which.
+        with suppress(ZvcoreError, StaleSourcesError):
+            chunks = Chunks(layout.prepared.with_root(ranges[0]), positions, ranges[1], rows)
+            return into.take(chunks, steps.of(len(positions)))
+        steps.before = before
     known = layout.recall(positions)
     if known is not None:
         try:
@@ -171,6 +179,8 @@ def _take(layout: Layout, positions: Positions, sources: Sources, rows: Rows | N
             _take_arriving(layout, positions, sources, rows, into, steps)
             return False
         prepared, sources = prepared.with_root(within[0]), within[1]
+        if layout.known_ranges is not None:
+            layout.known_ranges.note(positions, within[0], sources)
     return into.take(Chunks(prepared, positions, sources, rows), steps.of(count))
 
 
@@ -190,8 +200,11 @@ def _take_arriving(
 
 
 def _is_worth_it(layout: Layout, count: int) -> bool:
-    """Whether to ask where in a file chunks lie, and not just for them."""
-    return layout.value_codec is None and (count > 1 or layout.chunk_nbytes > _SMALL)
+    """Whether to ask where in a file chunks lie, and not just for them. Who wants a single one, and only once, has it
+    sooner so.
+    """
+    ranges = layout.known_ranges
+    return ranges is not None and (count > 1 or layout.chunk_nbytes > _SMALL or ranges.asked_again)
 
 
 def read_blocks(layout: Layout, positions: Positions, work: Work) -> list[npt.NDArray[Any] | None]:
