@@ -76,9 +76,16 @@ def may_be_dataset(name: str) -> bool:
 
 
 def store_at(
-    path: Path, mode: str = "r", storage_options: Mapping[str, Any] | None = None, format: str | None = None
+    path: Path,
+    mode: str = "r",
+    storage_options: Mapping[str, Any] | None = None,
+    format: str | None = None,
+    around: Sequence[str] = (),
 ) -> Store:
-    """The store at a path or URL: over a single file, where that is what datasets of the format are; else a folder."""
+    """The store at a path or URL: over a single file, where that is what datasets of the format are; else a folder.
+
+    `around`: what is looked for beside a file that is opened right away.
+    """
     if not isinstance(path, str | os.PathLike):
         return open_store(path, mode, storage_options)
     text = os.fsdecode(path)
@@ -95,8 +102,10 @@ def store_at(
         if mode == "w" and meant is not None and not name.endswith(endings):
             raise ValueError(f"{format} datasets are files, whose names end with {' or '.join(endings)}, not {text!r}")
         file = open_beside(text, mode, storage_options)
-        if file is not None and (mode == "w" or file.exists(str(file.file))):
-            return file if inside is None else file.within(inside)
+        if file is not None:
+            file = file if inside is None else file.within(inside)
+            if mode == "w" or (file.is_there(around) if around else file.exists(file.file)):
+                return file
     if inside is not None:
         raise NotFoundError("there is no such file", key=text)
     try:
@@ -187,7 +196,7 @@ def open(
     begun = get_format(str(format)) if mode == "w" else None
     if begun is not None and not begun.begins_groups:
         raise UnsupportedError(f"{begun.name} has no empty groups that mode 'w' could create", key=str(path))
-    store = store_at(path, mode, storage_options, format).durable(fsync, durability)
+    store = store_at(path, mode, storage_options, format, (NOTE,)).durable(fsync, durability)
     if cache is not None:
         store = store.caching(cache)
     if begun is not None:

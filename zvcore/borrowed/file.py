@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.stores.locks import held_locks
-from zvcore.stores.single_file import SingleFileStore
+from zvcore.stores.single_file import SingleFileStore, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,13 +39,13 @@ class StoredFile(io.RawIOBase):
         far = store.parts_ahead() > 0
         # Blocks that are kept are of one version, which was there before it was asked how long it is. A file of this
         # machine may be replaced while a library has it open.
-        self._stamp = store.stamp(key) if far else None
-        size = store.size(key)
-        if size is None:
+        facts = facts_of(store, key)
+        if facts is None:
             raise NotFoundError("there is no file here", key=store.root)
-        self._store, self._key, self.size, self._at = store, key, size, 0
+        self._stamp = facts.stamp if far else None
+        self._store, self._key, self.size, self._at = store, key, facts.size, 0
         self.name = key
-        self._far = _FarAway(self._stored, size) if far else None
+        self._far = _FarAway(self._stored, facts.size) if far else None
         self._held: OpenFile | None = None
 
     @property

@@ -15,7 +15,7 @@ from zvcore.engine import Keys
 from zvcore.errors import CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.exchange.virtual import Piece, Virtual
 from zvcore.layout import Sources
-from zvcore.stores.single_file import SingleFileStore
+from zvcore.stores.single_file import SingleFileStore, another_by_now, facts_of
 from zvcore.stores.zip_store import ZipStore
 
 if TYPE_CHECKING:
@@ -57,9 +57,10 @@ class FlatLayout(ReadLayout):
 
     def __init__(self, store: Store, key: str, values: Values, *, whole: bool = False) -> None:
         check_items(key, values.dtype)
-        size, self.stamp = store.size(key), store.stamp(key)
-        if size is None or self.stamp is None:
+        facts = facts_of(store, key)
+        if facts is None:
             raise NotFoundError("there is no file here", key=f"{store.root}/{key}")
+        size, self.stamp = facts
         if values.start < 0:
             raise CorruptDataError(
                 "the values would begin before the file", key=key, expected="an offset from 0 on", found=values.start
@@ -125,7 +126,14 @@ class FlatLayout(ReadLayout):
 
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         if self.store.stamp(self.key) != self.stamp:
-            raise CorruptDataError("the file is another one by now; open it again", key=self.key)
+            raise another_by_now(self.key)
+        return self._located(positions)
+
+    def recall(self, positions: npt.NDArray[np.int64]) -> Sources | None:
+        # Far away, a look would be a request of its own. Bytes of another version do not come.
+        return self._located(positions) if self.store.remote else None
+
+    def _located(self, positions: npt.NDArray[np.int64]) -> Sources:
         chunk = np.array(self.form.shape, np.int64)
         first = positions * chunk
         offset = self.values.start + (first * np.array(self._strides, np.int64)).sum(axis=1)

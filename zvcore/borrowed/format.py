@@ -58,12 +58,12 @@ class ReadOnlyFormat(Format):
         # What it is detected by is in the file.
         if not self.detect(store):
             self.refuse_unreadable(store)
-        return self.read(store)
+        return self.read(store.as_it_is())
 
     def open_detected(self, store: Store, mode: str = "r", **options: Any) -> Any:
         if mode != "r" or options or store.file is None or type(self).open is not ReadOnlyFormat.open:
             return self.open(store, mode, **options)
-        return self.read(store)
+        return self.read(store.as_it_is())
 
     @abstractmethod
     def read(self, store: Store) -> Any:

@@ -13,8 +13,9 @@ from zvcore.borrowed.nowhere import ReadOnlyPlacement
 from zvcore.cached import cached_property
 from zvcore.codecs import CodecChain
 from zvcore.engine import Keys
-from zvcore.errors import CorruptDataError, NotFoundError
+from zvcore.errors import NotFoundError
 from zvcore.layout import ABSENT, ChunkForm, Layout, Sources
+from zvcore.stores.single_file import another_by_now, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,9 +63,10 @@ class StoredLayout(Layout):
         blocks: Any = None,
     ) -> None:
         self.key = str(place.file)
-        self.stamp = place.stamp(self.key)
-        if self.stamp is None:
+        facts = facts_of(place, self.key)
+        if facts is None:
             raise NotFoundError("there is no file here", key=place.root)
+        self.stamp = facts.stamp
         # The engine reads files of a folder by itself.
         self.store = place.folder
         self.shape = tuple(shape)
@@ -116,7 +118,16 @@ class StoredLayout(Layout):
 
     def locate(self, positions: npt.NDArray[np.int64]) -> Sources:
         if self.store.stamp(self.key) != self.stamp:
-            raise CorruptDataError("the file is another one by now; open it again", key=self.key)
+            raise another_by_now(self.key)
+        return self._located(positions)
+
+    def recall(self, positions: npt.NDArray[np.int64]) -> Sources | None:
+        # Far away, a look would be a request of its own. Bytes of another version do not come, but of chunks that are
+        # not stored none do.
+        found = self._located(positions) if self.store.remote else None
+        return None if found is None or np.any(found.length == ABSENT) else found
+
+    def _located(self, positions: npt.NDArray[np.int64]) -> Sources:
         index, count = self.index, len(positions)
         offset, length = np.zeros(count, np.uint64), np.full(count, ABSENT, np.uint64)
         wanted = np.zeros(count, np.int64)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from zvcore.borrowed.file import library, readable, reading, stream
+from zvcore.stores.single_file import another_by_now
 
 if TYPE_CHECKING:
     from zvcore.stores.base import Stamp
@@ -42,6 +43,8 @@ def opened(store: SingleFileStore, title: str) -> Any:
     with reading(store.root, title):
         place = readable(store)
         stamp = store.stamp(store.file)
+        if store.opened is not None and stamp != store.opened.stamp:
+            raise another_by_now(store.file)
         file = h5py.File(place, "r")
         if isinstance(place, str):
             if not _is_outdated(h5py, file, stamp):

@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
     from zvcore.stores.chunk_cache import ChunkCache
     from zvcore.stores.files import OpenFile, Watched
+    from zvcore.stores.one_place import LookedAt
     from zvcore.stores.others import Other
     from zvcore.stores.partial_writes import Unfinished
+    from zvcore.stores.within import Within
 
 __all__ = [
     "Facts",
-    "Inside",
     "Refused",
     "Snapshot",
     "Span",
     "Stamp",
     "Store",
     "UnlistedError",
-    "Within",
     "not_passing_over",
     "prefix_path",
 ]
@@ -76,23 +76,6 @@ class Facts(NamedTuple):
 
     size: int
     md5: str | None
-
-
-class Inside(NamedTuple):
-    """Where an object lies in a file, and the CRC-32 of its bytes."""
-
-    begin: int
-    size: int
-    crc32: int
-
-
-class Within(NamedTuple):
-    """A file of this machine, in `folder`, and where objects lie in it, None for those that are not there."""
-
-    folder: bytes
-    file: str
-    stamp: Stamp
-    objects: Sequence[Inside | None]
 
 
 class Store(ABC):
@@ -488,6 +471,16 @@ class Store(ABC):
         none of them; and together with whatever it asks for first, what lies `around`: here and in the folders above.
         """
         return nullcontext()
+
+    def as_it_is(self) -> Store:
+        """The store from which a file is read that is opened now: of a single one, no other version than this."""
+        return self
+
+    def look_at_file(self, key: str, around: Sequence[str]) -> LookedAt | None:
+        """The beginning of an object, and others `around` it, asked for at once where that is a request over a network:
+        `used`, it answers what is asked of it; None elsewhere.
+        """
+        return None
 
     def telling(self, stamps: Mapping[str, Stamp | None]) -> AbstractContextManager[None]:
         """Within this, where nothing is written, a remote store answers this thread's questions for the stamps of these

@@ -13,6 +13,7 @@ from zvcore.stores.request_threads import LIMIT, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from zvcore.stores.clients import Client, Version
 
@@ -29,6 +30,8 @@ _SLOWER = 1.002
 # What answers as fast as this is asked for many ranges by one call.
 _NEAR = 0.005
 _SETTLED_AFTER = 2.0
+# So much of a file tells what most of them say of themselves.
+_BEGINNING = 1 << 16
 _MOST_SEEN = 4096
 
 # Place -> how long answers took there, for the stores that are opened later.
@@ -90,6 +93,20 @@ class Place:
             else:
                 del self._told[me]
 
+    @contextmanager
+    def looking_by(self, near: LookedAt) -> Iterator[None]:
+        """Within this, this thread's questions are answered by what was looked at."""
+        me = threading.get_ident()
+        self.looking[me] = near
+        try:
+            yield
+        finally:
+            del self.looking[me]
+
+    def is_looking(self) -> bool:
+        """Whether this thread's questions are answered so."""
+        return bool(self.looking) and threading.get_ident() in self.looking
+
     def told(self) -> Mapping[str, Version | None]:
         """What this thread is to be answered without asking, by paths."""
         return self._told.get(threading.get_ident(), _NOTHING) if self._told else _NOTHING
@@ -115,13 +132,21 @@ class Place:
 
 
 class LookedAt:
-    """Objects that are asked for once; `beside` are those to fetch together with whatever comes first."""
+    """Objects that are asked for once; `beside` are those to fetch together with whatever comes first.
 
-    def __init__(self, place: Place, beside: Sequence[str], largest: int | None) -> None:
+    `file`: of this one only the beginning is asked for. What else is read of it has to be of the same version.
+    """
+
+    def __init__(self, place: Place, beside: Sequence[str], largest: int | None, file: str | None = None) -> None:
         self._place = place
         self._beside = beside
         self._largest = largest
+        self._file = file
         self._known: dict[str, Found | ZvcoreError | None] = {}
+
+    def used(self) -> AbstractContextManager[None]:
+        """Within this, this thread's questions are answered by it."""
+        return self._place.looking_by(self)
 
     def fetch(self, paths: Sequence[str]) -> bool:
         """Ask for objects at once: whether one of them may be there."""
@@ -138,7 +163,8 @@ class LookedAt:
         if self._largest is not None:
             return {}
         begun = time.perf_counter()
-        arrived = client.get_objects(paths, len(paths)) or ()
+        spans = None if self._file is None else [(0, self._length(path)) for path in paths]
+        arrived = client.get_objects(paths, len(paths), spans) or ()
         if any(arrived):
             self._place.took(time.perf_counter() - begun)
         return {
@@ -147,11 +173,18 @@ class LookedAt:
             if one is not None
         }
 
+    def has_file(self) -> bool:
+        return self._file is not None and self.look(self._file) is not None
+
+    def _length(self, path: str) -> int | None:
+        """How many bytes of an object are asked for; None: all."""
+        return _BEGINNING if path == self._file else None
+
     def _ask(self, path: str) -> Found | ZvcoreError | None:
-        most = self._largest
+        most = self._largest if self._length(path) is None else None
         begun = time.perf_counter()
         try:
-            found = self._place.client.get(path, 0, None if most is None else most + 1, None)
+            found = self._place.client.get(path, 0, self._length(path) if most is None else most + 1, None)
             self._place.took(time.perf_counter() - begun)
         except ZvcoreError as error:
             # This does not matter unless the object is needed: buckets that cannot be listed refuse absent objects.
@@ -168,3 +201,13 @@ class LookedAt:
         if isinstance(found, ZvcoreError):
             raise found
         return found
+
+    def part(self, path: str, start: int, stop: int | None) -> tuple[Found | None, Version | None]:
+        """(bytes of an object, None), or (None, a version): they are to be asked for, and to be of that."""
+        found = self.look(path)
+        if found is None:
+            return None, None
+        data = found.data
+        if len(data) < found.version.size and not (start >= 0 and stop is not None and stop <= len(data)):
+            return None, found.version
+        return found._replace(data=data[start:] if stop is None else data[start:stop]), None

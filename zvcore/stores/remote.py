@@ -101,13 +101,13 @@ class RemoteStore(Store):
 
     def _fetch(self, path: str, key: str, start: int, stop: int | None, stamp: Stamp | None) -> Found | None:
         if self._shared.looking and (near := self._shared.looking.get(threading.get_ident())) is not None:
-            found = near.look(path)
-            if found is None:
-                return None
-            if stamp is not None and found.version != stamp:
+            found, elsewhere = near.part(path, start, stop)
+            told = elsewhere if found is None else found.version
+            if stamp is not None and told is not None and told != stamp:
                 raise changed(key, stamp)
-            whole = found.data
-            return found._replace(data=whole[start:] if stop is None else whole[start:stop])
+            if elsewhere is None:
+                return found
+            stamp = elsewhere
         begun = time.perf_counter()
         try:
             found = self._client.get(path, start, stop, cast("Version | None", stamp))
@@ -435,19 +435,23 @@ class RemoteStore(Store):
     def looking_at(
         self, keys: Sequence[str], otherwise: Sequence[str] = (), around: Sequence[str] = ()
     ) -> Iterator[None]:
-        me = threading.get_ident()
-        if me in self._shared.looking:
+        if self._shared.is_looking():
             yield
             return
         beside = [folder._path(key) for folder in (self, *self.above()) for key in around]
         near = LookedAt(self._shared, beside, self.largest)
         if keys and not near.fetch([self._path(key) for key in keys]):
             near.fetch([self._path(key) for key in otherwise])
-        self._shared.looking[me] = near
-        try:
+        with near.used():
             yield
-        finally:
-            del self._shared.looking[me]
+
+    def look_at_file(self, key: str, around: Sequence[str]) -> LookedAt | None:
+        if self._shared.is_looking():
+            return None
+        path = self._path(key)
+        near = LookedAt(self._shared, [self._path(one) for one in around], self.largest, path)
+        near.fetch([path])
+        return near
 
     # --- writing
 

@@ -2,29 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from zvcore.errors import InvalidKeyError
+from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError
 from zvcore.stores.base import Snapshot, Stamp, Store, prefix_path
 from zvcore.stores.files import encode_key
 from zvcore.stores.writing import ANYTHING, Anything, ObjectWriter
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from typing_extensions import Buffer
 
     from zvcore.errors import ZvcoreError
+    from zvcore.stores.one_place import LookedAt
     from zvcore.stores.partial_writes import Unfinished
 
-__all__ = ["SingleFileStore"]
+__all__ = ["Opened", "SingleFileStore", "another_by_now", "facts_of"]
+
+T = TypeVar("T")
 
 # What is true of the store around the file is true of this one.
 _FACTS = (
     "of_files", "largest", "read_only", "remote", "blind", "can_lock", "supports_patch", "fsync", "durability",
 )  # fmt: skip
+
+
+class Opened(NamedTuple):
+    """How long a file was when it was opened, and its stamp."""
+
+    size: int
+    stamp: Stamp
+
+
+def another_by_now(key: str) -> CorruptDataError:
+    """The error of those who know of a file what another version of it has said."""
+    return CorruptDataError("the file is another one by now; open it again", key=key)
+
+
+def facts_of(store: Store, key: str) -> Opened | None:
+    """The size and the stamp of an object: those of the version that was opened, where no other one is read."""
+    if isinstance(store, SingleFileStore) and store.opened is not None and key == store.file:
+        return store.opened
+    size, stamp = store.size(key), store.stamp(key)
+    return None if size is None or stamp is None else Opened(size, stamp)
 
 
 class SingleFileStore(Store):
@@ -42,6 +66,10 @@ class SingleFileStore(Store):
         self.folder = folder
         self.file: str = name
         self.inside = inside.strip("/")
+        # What was looked at when it was found, for the first who wants to know more.
+        self._ahead: LookedAt | None = None
+        # The version that what is known of the file was read from: no other one is read.
+        self.opened: Opened | None = None
         self.root = f"{folder.root.rstrip('/')}/{name}{f':/{self.inside}' if self.inside else ''}"
         for fact in _FACTS:
             setattr(self, fact, getattr(folder, fact))
@@ -62,9 +90,35 @@ class SingleFileStore(Store):
         folder = self.folder.durable(fsync, durability)
         return self if folder is self.folder else SingleFileStore(folder, self.file, self.inside)
 
+    def as_it_is(self) -> SingleFileStore:
+        """The same file, of which no other version than this one is read, nor by what is `within` it."""
+        made = object.__new__(SingleFileStore)
+        made.__dict__.update(self.__dict__, opened=facts_of(self.folder, self.file))
+        return made
+
+    def is_there(self, around: Sequence[str]) -> bool:
+        """Whether the file is. Far away, what tells of it and what lies `around` is fetched with that, for the call of
+        `looking_at` that follows at once.
+        """
+        self._ahead = self._looked_at(around)
+        return self.folder.exists(self.file) if self._ahead is None else self._ahead.has_file()
+
+    def _looked_at(self, around: Sequence[str]) -> LookedAt | None:
+        if not self.remote:
+            return None
+        return self.folder.look_at_file(self.file, [name for key in around if (name := self._there(key)) is not None])
+
+    def looking_at(
+        self, keys: Sequence[str], otherwise: Sequence[str] = (), around: Sequence[str] = ()
+    ) -> AbstractContextManager[None]:
+        ahead, self._ahead = self._ahead or self._looked_at(around), None
+        return nullcontext() if ahead is None else ahead.used()
+
     def within(self, path: str) -> SingleFileStore:
         """The same file, of which this path within it is meant."""
-        return SingleFileStore(self.folder, self.file, path)
+        made = SingleFileStore(self.folder, self.file, path)
+        made.opened = self.opened
+        return made
 
     def _there(self, key: str) -> str | None:
         """What the store around calls an object of this one; None for what this one cannot have."""
@@ -87,19 +141,36 @@ class SingleFileStore(Store):
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
     ) -> bytes | memoryview | None:
         there = self._there(key)
-        return None if there is None else self.folder.get(there, start, length, stamp=stamp)
+        if there is None:
+            return None
+        return self._of_one_version(key, stamp, lambda version: self.folder.get(there, start, length, stamp=version))
 
     def get_ranges(
         self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None
     ) -> builtins.list[memoryview] | None:
         there = self._there(key)
-        return None if there is None else self.folder.get_ranges(there, ranges, stamp=stamp)
+        if there is None:
+            return None
+        return self._of_one_version(key, stamp, lambda version: self.folder.get_ranges(there, ranges, stamp=version))
 
     def snapshot(
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
     ) -> Snapshot | None:
         there = self._there(key)
-        return None if there is None else self.folder.snapshot(there, start, length, stamp=stamp)
+        if there is None:
+            return None
+        return self._of_one_version(
+            key, stamp, lambda version: self.folder.snapshot(there, start, length, stamp=version)
+        )
+
+    def _of_one_version(self, key: str, stamp: Stamp | None, read: Callable[[Stamp | None], T]) -> T:
+        """What `read` gives of a version: of that which was opened, where nobody asks for one."""
+        if self.opened is None or stamp is not None or key != self.file:
+            return read(stamp)
+        try:
+            return read(self.opened.stamp)
+        except ConflictError:
+            raise another_by_now(key) from None
 
     def parts_ahead(self) -> int:
         return self.folder.parts_ahead()

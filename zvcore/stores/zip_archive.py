@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from zvcore.errors import ConflictError, StoreError, UnsupportedError
 from zvcore.stores.again import again
-from zvcore.stores.base import Inside, Within
+from zvcore.stores.within import Inside, Within
 from zvcore.stores.zip_directory import LONGEST_END, STORED, Entry, read_directory
 from zvcore.stores.zip_reading import Beginnings
 from zvcore.stores.zip_writing import Writing, bytes_of, check, is_document, unpacked

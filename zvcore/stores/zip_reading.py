@@ -14,7 +14,7 @@ from zvcore.stores.zip_directory import data_offset, least_offset, size_of_heade
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from zvcore.stores.base import Inside
+    from zvcore.stores.within import Inside
     from zvcore.stores.zip_directory import Entry
 
 __all__ = ["Beginnings", "Ranges", "Wanted"]

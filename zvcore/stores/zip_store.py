@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import changed
-from zvcore.stores.base import Snapshot, Stamp, Store, Within, as_parts, check_ranges, check_span, prefix_path
+from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_ranges, check_span, prefix_path
 from zvcore.stores.files import encode_key
 from zvcore.stores.opening import archive_in, open_beside
 from zvcore.stores.single_file import SingleFileStore
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.stores.files import Watched
+    from zvcore.stores.within import Within
     from zvcore.stores.zip_reading import Ranges
 
 __all__ = ["ZipStore", "open_zip"]

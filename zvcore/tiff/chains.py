@@ -18,7 +18,7 @@ __all__ = ["Chains", "Rows"]
 # More tags than any program writes: tifffile takes such a directory for the end of the chain.
 _MOST_TAGS = 4096
 # How many directories are asked for before it is known that they lie there: at equal distances, and at those that
-# differ by no more than this part of them.
+# differ by no more than this part of them. Of these four times as many each time that all lay where they were to be.
 _FORESEEN, _NEARLY, _ALIKE = 64, 8, 1 / 64
 _SLACK = 1 << 13
 # Those at equal distances are read at once where most of what is read is theirs: how many times as long as one the
@@ -34,6 +34,23 @@ class Rows(NamedTuple):
     places: Sequence[int]
     raw: npt.NDArray[np.uint8]
     behind: npt.NDArray[np.uint8]
+
+
+class _Foreseen:
+    """Directories that were asked for where they are expected, or so many bytes off; `number` of them were passed."""
+
+    def __init__(self, places: Sequence[int], slack: int) -> None:
+        self.places, self.slack = places, slack
+        self.number = 0
+
+    def passed(self, at: int) -> bool | None:
+        """Whether the next directory, which lies here, is behind all of them; None: it is one of them, but elsewhere
+        than it was expected.
+        """
+        self.number += 1
+        if self.number >= len(self.places):
+            return True
+        return False if abs(at - self.places[self.number]) <= self.slack else None
 
 
 class Chains:
@@ -63,7 +80,8 @@ class Chains:
         self._nbytes = 0
         # How many bytes the directory has that was read last; at first, what is surely needed of one.
         self._usual = int(self._form.tagnosize)
-        self._step = self._foreseen = self._gathered = 0
+        self._step = self._gathered = 0
+        self._foreseen: _Foreseen | None = None
         # By their lengths, and how many bytes behind them are known: where directories lie that nobody has looked at,
         # and their bytes.
         self._waiting: dict[tuple[int, int], tuple[list[int], list[bytes]]] = {}
@@ -89,7 +107,7 @@ class Chains:
             raise MetadataError("the directories of this TIFF share bytes", key=self._key, offset=at)
 
     def _to_the_end(self, at: int, known: Set[int], seen: dict[int, None]) -> None:
-        self._step = self._foreseen = 0
+        self._step, self._foreseen = 0, None
         while at:
             if at in seen:
                 raise MetadataError("the directories of this TIFF lead in a circle", key=self._key, found=at)
@@ -103,7 +121,7 @@ class Chains:
             if self._step == before and nbytes <= before <= _DENSE * nbytes:
                 following = self._equally_far(following, before, known, seen)
             else:
-                self._foresee(at, following, before)
+                self._foresee(following, before)
             at = following
 
     def _equally_far(self, at: int, step: int, known: Set[int], seen: dict[int, None]) -> int:
@@ -177,16 +195,32 @@ class Chains:
         self._usual = nbytes
         return stored[: nbytes + self._behind], nbytes
 
-    def _foresee(self, at: int, following: int, before: int) -> None:
+    def _foresee(self, following: int, before: int) -> None:
         """Tell which directories are likely to come next: those of pages of one size often lie at equal distances."""
-        step = self._step
-        if following < self._foreseen or step <= 0 or abs(step - before) > step * _ALIKE:
+        step, foreseen = self._step, self._foreseen
+        if foreseen is not None:
+            passed = foreseen.passed(following)
+            if passed is None:
+                self._foreseen = foreseen = None
+            elif not passed:
+                return
+        if step <= 0 or abs(step - before) > step * _ALIKE:
+            self._foreseen = None
             return
-        # Those of packed pages lie near the places at which equal distances would have them.
-        count, slack = (_FORESEEN, 0) if step == before else (_NEARLY, min(step // 4, _SLACK))
+        if step == before:
+            count, slack = _FORESEEN, 0
+        else:
+            # Those of packed pages lie near the places at which equal distances would have them, the less near the more
+            # of them lie between.
+            count = _NEARLY
+            if foreseen is not None:
+                count = min(_FORESEEN, 4 * len(foreseen.places))
+                step = (following - foreseen.places[0]) // foreseen.number
+            slack = min(step // 4, _SLACK * max(1, count // 16))
         places = range(following, self._size, step)[:count]
-        self._expect(places, slack)
-        self._foreseen = following + len(places) * step - slack
+        if places:
+            self._expect(places, slack)
+            self._foreseen = _Foreseen(places, slack)
 
     def _number(self, raw: bytes) -> int:
         return int.from_bytes(raw, "little" if self._is_little else "big")
