@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
+from zvcore.documents.unchanged import Unchanged
 from zvcore.errors import NotFoundError
 from zvcore.precomputed.annotation_boxes import meet_box
 from zvcore.precomputed.annotation_info import ANNOTATIONS_TYPE, AnnotationInfo, AnnotationProperty
 from zvcore.precomputed.annotation_records import ID, Columns, RecordForm, joined, taken
 from zvcore.precomputed.annotation_values import IndexValues
 from zvcore.precomputed.ids import Ids, as_id, as_ids, is_id
-from zvcore.precomputed.metadata import read_info
+from zvcore.precomputed.metadata import INFO, read_version
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
@@ -24,10 +25,16 @@ if TYPE_CHECKING:
 
     from zvcore.format import Node
     from zvcore.precomputed.annotation_info import Index
+    from zvcore.precomputed.annotation_values import Fetched
     from zvcore.stores import Store
 
 __all__ = ["Annotations"]
 
+# What says how they are stored, and what they are.
+_STAYING = (
+    "@type", "dimensions", "lower_bound", "upper_bound", "annotation_type", "properties", "relationships", "by_id",
+    "spatial",
+)  # fmt: skip
 # Of a box with more cells than that, those are looked at that are stored.
 _MOST_CELLS = 1 << 12
 # How many cells are read at once.
@@ -56,7 +63,9 @@ class Annotations:
 
     def __init__(self, path: str | os.PathLike[str] | Store, mode: str = "r", *, threads: int | None = None) -> None:
         self.store = open_store(path, mode)
-        self.info: Mapping[str, Any] = read_info(self.store, type=ANNOTATIONS_TYPE)
+        content, stamp = read_version(self.store, type=ANNOTATIONS_TYPE)
+        self.info: Mapping[str, Any] = content
+        self._standing = Unchanged(self.store, INFO, content, stamp, _STAYING)
         self._info = AnnotationInfo.from_json(self.info, f"{self.store.root}/info")
         self.form = RecordForm.of(self._info)
         self._by_id = IndexValues(self.store, self._info.by_id, threads)
@@ -103,7 +112,7 @@ class Annotations:
 
     def ids(self) -> npt.NDArray[np.uint64]:
         """All ids, in ascending order."""
-        return self._by_id.keys()
+        return self._keys(self._by_id)
 
     def __len__(self) -> int:
         return len(self.ids())
@@ -111,7 +120,14 @@ class Annotations:
     def __contains__(self, id: object) -> bool:
         if not is_id(id):
             return False
-        return len(self._by_id.fetch(as_ids([id]))[2]) == 1
+        return len(self._fetch(self._by_id, as_ids([id]))[2]) == 1
+
+    def _keys(self, values: IndexValues) -> npt.NDArray[Any]:
+        return self._standing.steady(values.keys, len)
+
+    def _fetch(self, values: IndexValues, keys: npt.NDArray[Any]) -> Fetched:
+        """What an index has of these keys, if it is that of what was opened."""
+        return self._standing.steady(lambda: values.fetch(keys), lambda found: len(found[2]) == len(keys))
 
     # --- by id
 
@@ -125,7 +141,7 @@ class Annotations:
     def get_many(self, ids: Ids) -> Columns:
         """The annotations of these ids, in their order; those that are missing are left out."""
         wanted = as_ids(ids)
-        data, starts, rows = self._by_id.fetch(wanted)
+        data, starts, rows = self._fetch(self._by_id, wanted)
         found = wanted[rows]
         return {ID: found, **self.form.annotations(data, starts, lambda row: self._by_id.place(found[row]))}
 
@@ -135,6 +151,7 @@ class Annotations:
             found = self.get_many(ids)
             if len(found[ID]):
                 yield found
+        self._standing.check(missing=True)
 
     # --- by relationship
 
@@ -151,10 +168,10 @@ class Annotations:
         values = self._related.get(relationship)
         if values is None:
             raise NotFoundError(f"there is no relationship {relationship!r}", key=self.store.root)
-        return values.keys()
+        return self._keys(values)
 
     def _lists(self, values: IndexValues, keys: npt.NDArray[Any]) -> Columns:
-        data, starts, rows = values.fetch(keys)
+        data, starts, rows = self._fetch(values, keys)
         return self.form.lists(data, starts, lambda row: values.place(keys[rows[row]]))
 
     # --- by place
@@ -197,7 +214,7 @@ class Annotations:
             first, last = np.zeros_like(grid), grid - 1
         counts = (last - first + 1).tolist()
         if math.prod(counts) > _MOST_CELLS:
-            stored: npt.NDArray[np.int64] = values.keys()
+            stored: npt.NDArray[np.int64] = self._keys(values)
             return stored[np.all((stored >= first) & (stored <= last), axis=1)]
         ranges = [range(int(a), int(b) + 1) for a, b in zip(first, last, strict=True)]
         return np.array([*itertools.product(*ranges)], np.int64).reshape(-1, info.rank)

@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from zvcore.precomputed.annotation_info import Index
     from zvcore.stores import Store
 
-__all__ = ["IndexValues", "Read", "cell_of_name", "readable"]
+__all__ = ["Fetched", "IndexValues", "Read", "cell_of_name", "readable"]
 
 T = TypeVar("T")
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
+# Bytes, where each value begins, and which rows of the keys they are of.
+Fetched = tuple[npt.NDArray[np.uint8], I64, npt.NDArray[np.intp]]
 
 _GZIP = ".gz"
 _NUMBER = re.compile("0|[1-9][0-9]{0,19}")
@@ -68,7 +70,7 @@ class IndexValues:
         self.threads = threads
         self.shards = None if index.sharding is None else ShardedStore(self.store, index.sharding, threads=threads)
 
-    def fetch(self, keys: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], I64, npt.NDArray[np.intp]]:
+    def fetch(self, keys: npt.NDArray[Any]) -> Fetched:
         """(bytes, where each value begins, rows of `keys` that they are of). What is not stored is left out."""
         try:
             found = self._files(keys) if self.shards is None else self.shards.fetch(self.numbers(keys))

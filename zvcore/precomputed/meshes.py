@@ -213,7 +213,7 @@ class Meshes(SegmentMapping[Mesh]):
             mesh, ranges = known.pop(id)
             return mesh.assembled(lod, _cut(ranges, data))
 
-        return shards.with_before(ids, part, make)
+        return self._objects.standing.steady(lambda: shards.with_before(ids, part, make), len)
 
     def fragment_data(self, mesh: Mesh, start: int, size: int) -> bytes:
         """A part of the fragments of a mesh."""
@@ -255,7 +255,7 @@ class Meshes(SegmentMapping[Mesh]):
 
     def update(self, meshes: Iterable[tuple[SupportsIndex, Manifest, Sequence[bytes] | bytes]]) -> None:
         """Add meshes or replace them, from (id, manifest, fragments); fragments stand finest level first."""
-        self._objects.refuse_if_read_only()
+        self._objects.check_writable()
         stored = _stored(meshes)
         if self._objects.shards is not None:
             self._objects.shards.update(stored)
@@ -267,7 +267,7 @@ class Meshes(SegmentMapping[Mesh]):
         if self._objects.shards is not None:
             self._objects.delete(ids)
             return
-        self._objects.refuse_if_read_only()
+        self._objects.check_writable()
         manifests = self._objects.files
         delete_objects(self.store, [(self._data.key(id), manifests.key(id)) for id in as_ids(ids).tolist()])
 

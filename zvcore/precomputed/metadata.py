@@ -44,19 +44,19 @@ _LARGEST_EXTENT = 2**56
 
 def read_info(store: Store, key: str = INFO, type: str | None = None) -> dict[str, Any]:
     """The document as it stands there, or NotFoundError; MetadataError where it is not of the `@type` that is asked."""
-    document = read_version(store, key)[0]
-    found = document.get("@type")
-    if type is not None and found != type:
-        raise MetadataError("wrong @type", key=f"{store.root}/{key}", expected=repr(type), found=repr(found))
-    return document
+    return read_version(store, key, type)[0]
 
 
-def read_version(store: Store, key: str = INFO) -> tuple[dict[str, Any], Stamp | None]:
+def read_version(store: Store, key: str = INFO, type: str | None = None) -> tuple[dict[str, Any], Stamp | None]:
     """`read_info`, and of which version it is, see `zvcore.documents.fetch_version`."""
     raw, stamp = documents.fetch_version(store, key)
     if raw is None:
         raise NotFoundError("there is no info file", key=f"{store.root}/{key}")
-    return documents.parse(raw, key), stamp
+    document = documents.parse(raw, key)
+    found = document.get("@type")
+    if type is not None and found != type:
+        raise MetadataError("wrong @type", key=f"{store.root}/{key}", expected=repr(type), found=repr(found))
+    return document, stamp
 
 
 def encode_info(document: dict[str, Any]) -> bytes:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, SupportsIndex, TypeVar
 import numpy as np
 
 from zvcore.documents.members import Items, Made, Member, Number, Place, Table
+from zvcore.documents.unchanged import Unchanged
 from zvcore.errors import CorruptDataError, NotFoundError, ReadOnlyError
 from zvcore.precomputed.content_encoding import stored_file, stored_files
 from zvcore.precomputed.ids import Ids, as_id, as_ids, is_id
-from zvcore.precomputed.metadata import read_info
+from zvcore.precomputed.metadata import INFO, read_version
 from zvcore.precomputed.set_files import delete_files, holds_file
 from zvcore.precomputed.set_views import ItemsAhead, ValuesAhead
 from zvcore.precomputed.sharded_store import ShardedStore
@@ -37,6 +38,8 @@ _OBJECTS = Table(
     # From stored coordinates to nanometers: three rows of four.
     Member("transform", Items(Number(), 12), default=IDENTITY),
 )
+# What says how they are stored.
+_STAYING = (*_OBJECTS.names, "@type", "vertex_attributes", "vertex_quantization_bits", "lod_scale_multiplier")
 
 
 class SegmentFiles:
@@ -80,7 +83,8 @@ class SegmentObjects:
         self.store = store
         self.mode = mode
         self.where = f"{store.root}/info"
-        self.info = read_info(store, type=type)
+        self.info, stamp = read_version(store, type=type)
+        self.standing = Unchanged(store, INFO, self.info, stamp, _STAYING)
         found = _OBJECTS.load(self.info, Place(self.where))
         self.transform: npt.NDArray[np.float64] = np.array(found["transform"], np.float64).reshape(3, 4)
         self.sharding: ShardingSpec | None = found["sharding"]
@@ -90,20 +94,27 @@ class SegmentObjects:
         self.files = SegmentFiles(store, suffix)
 
     def get(self, id: SupportsIndex) -> bytes | None:
-        return self.files.get(id) if self.shards is None else self.shards.get(id)
+        way = self.files if self.shards is None else self.shards
+        return self.standing.steady(lambda: way.get(id), lambda data: data is not None)
 
     def holds(self, id: SupportsIndex) -> bool:
-        return self.files.holds(id) if self.shards is None else id in self.shards
+        return self.standing.steady(
+            lambda: self.files.holds(id) if self.shards is None else id in self.shards, lambda there: there
+        )
 
     def get_many(self, ids: Ids) -> dict[int, bytes]:
-        if self.shards is not None:
-            return self.shards.get_many(ids)
-        wanted = as_ids(ids).tolist()
-        found = zip(wanted, self.files.get_many(wanted), strict=True)
-        return {id: data for id, data in found if data is not None}
+        wanted: list[int] = as_ids(ids).tolist()
+
+        def found() -> dict[int, bytes]:
+            if self.shards is not None:
+                return self.shards.get_many(wanted)
+            pairs = zip(wanted, self.files.get_many(wanted), strict=True)
+            return {id: data for id, data in pairs if data is not None}
+
+        return self.standing.steady(found, lambda values: len(values) == len(wanted))
 
     def ids(self) -> npt.NDArray[np.uint64]:
-        return self.files.ids() if self.shards is None else self.shards.ids()
+        return self.standing.steady((self.files if self.shards is None else self.shards).ids, len)
 
     def first_ids(self, count: int) -> npt.NDArray[np.uint64]:
         """Some ids, found without reading more than the index of one shard."""
@@ -111,7 +122,7 @@ class SegmentObjects:
 
     def delete(self, ids: Ids) -> list[int]:
         """Take values out, and say whose they were."""
-        self.refuse_if_read_only()
+        self.check_writable()
         numbers: list[int] = as_ids(ids).tolist()
         if self.shards is not None:
             self.shards.delete(numbers)
@@ -119,9 +130,11 @@ class SegmentObjects:
             self.files.delete(numbers)
         return numbers
 
-    def refuse_if_read_only(self) -> None:
+    def check_writable(self) -> None:
+        """Raise where nothing may be changed, or something else would be than is meant."""
         if self.mode == "r":
             raise ReadOnlyError('opened with mode "r"; changes need "r+"', key=self.store.root)
+        self.standing.check_writing()
 
 
 class SegmentMapping(Mapping[int, T]):

@@ -213,7 +213,7 @@ class Skeletons(SegmentMapping[Skeleton]):
 
     def update(self, skeletons: Mapping[Any, Skeleton] | Iterable[tuple[SupportsIndex, Skeleton]]) -> None:
         """Add skeletons or replace them."""
-        self._objects.refuse_if_read_only()
+        self._objects.check_writable()
         pairs = skeletons.items() if isinstance(skeletons, Mapping) else skeletons
         encoded = ((id, skeleton.to_bytes(self.vertex_attributes)) for id, skeleton in pairs)
         if self._objects.shards is not None:
