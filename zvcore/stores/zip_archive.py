@@ -7,10 +7,11 @@ import threading
 import weakref
 from bisect import bisect_left
 from collections import OrderedDict
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from zvcore.errors import ConflictError, StoreError, UnsupportedError
+from zvcore.errors import ConflictError, StoreError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import again
 from zvcore.stores.within import Inside, Within
 from zvcore.stores.zip_directory import LONGEST_END, STORED, Entry, read_directory
@@ -111,6 +112,13 @@ class Archive:
     def is_begun(self) -> bool:
         """Whether something was written that is not in the file."""
         return self._writing is not None
+
+    def was_there(self) -> bool:
+        """Whether it was when it was last looked at. Far away it is read at once: to look first is a request more."""
+        if self.folder.remote and not self._loaded:
+            with suppress(ZvcoreError):  # whoever wants what is in it is told
+                self.entries()
+        return self._loaded and self._stamp is not None
 
     def lock_of(self, key: str) -> threading.RLock:
         with self.guard:

@@ -46,7 +46,7 @@ def open_zip(address: str, mode: str, options: dict[str, Any]) -> Store:
         raise NotFoundError("there is nothing here", key=found[0])
     folder = beside.folder
     store = ZipStore(folder, beside.file, read_only=mode == "r")
-    if mode != "w" and not folder.exists(beside.file) and not store.begun:
+    if mode != "w" and not store.was_there() and not folder.exists(beside.file) and not store.begun:
         raise NotFoundError("there is no archive here", key=address)
     if mode != "r" and folder.local_root is None:
         raise UnsupportedError("archives are written on disks of this machine only", key=found[0])
@@ -84,6 +84,10 @@ class ZipStore(Store):
     def begun(self) -> bool:
         """Whether something was written that others do not see yet."""
         return self._archive.is_begun
+
+    def was_there(self) -> bool:
+        """Whether the archive was there when it was last looked at, which every opening does of one that is known."""
+        return self._archive.was_there()
 
     def durable(self, fsync: bool | None, durability: str | None = None) -> Store:
         # All stores over an archive write together: into one file, which is as durable as any of them wants it.
