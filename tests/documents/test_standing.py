@@ -391,3 +391,16 @@ def test_far_away_what_was_sent_is_looked_at_before_it_is_written(
     for call in writes(pickle.loads(sent)):
         with pytest.raises(ConflictError, match="another array has taken the place"):
             call()
+
+
+def test_far_away_a_volume_that_was_opened_long_ago_is_looked_at_before_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path / "a", "precomputed")
+    monkeypatch.setattr("zvcore.stores.LocalStore.remote", True)
+    volume = zvcore.open(tmp_path / "a", "r+")
+    volume._document.since -= 60
+    made(tmp_path / "a", "precomputed", dtype="i2")[...] = -1
+    for call in writes(volume[0]):
+        with pytest.raises(ConflictError, match="another array has taken the place"):
+            call()

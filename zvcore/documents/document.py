@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 from zvcore.documents.lines import in_lines
@@ -190,6 +191,8 @@ class Document:
         self.content = content
         self.read_only = read_only or store.read_only
         self._read = (content, stamp)
+        # When the content was read, of which somebody may make an array much later.
+        self.since = time.monotonic()
 
     @property
     def stamp(self) -> Stamp | None:
@@ -214,6 +217,7 @@ class Document:
         """Read the document again."""
         with self.turn.held():
             self.content = self.latest()
+            self.since = time.monotonic()
             return self.content
 
     def change(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
@@ -222,6 +226,7 @@ class Document:
             raise ReadOnlyError("opened for reading; open it with mode='r+' to change attributes", key=self.store.root)
         with self.turn.held():
             self.content = self._changed(make)
+            self.since = time.monotonic()
             return self.content
 
     def _changed(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class Standing:
         # What the array was made of.
         self._content = document.content
         self._far = store.remote or store.blind or not store.can_lock
-        self._looked = time.monotonic() if self._far else 0.0
+        self._looked = document.since if self._far else 0.0
         # Of which version that is. _UNKNOWN: it is to be looked at. None: only others tell of this array.
         self._seen: Any = document.stamp
         # What the document gave then, if that was another shape than the array's.
