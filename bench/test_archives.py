@@ -103,6 +103,33 @@ def opening(codec: str, kind: str, key: tuple[Any, ...]) -> Calls:
     return only(calls, kind, key)
 
 
+def writing(codec: str, kind: str) -> Calls:
+    """A new archive in the place of the one before."""
+    path = archive(codec, kind)
+    original = by_zarr(path)
+    values = original[...]
+    size = {"shape": values.shape, "chunks": (CHUNK,) * 3, "shards": SHARDS[kind], "dtype": values.dtype}
+    made = {who: path.with_name(f"{path.stem} of {who}.zip") for who in ("zvcore", "zarr")}
+    # The codecs of zarr-python's document, in its words.
+    told = CODECS[codec] and CODECS[codec].to_dict()
+
+    def ours() -> None:
+        made["zvcore"].unlink(missing_ok=True)
+        array = zvcore.create(made["zvcore"], format="zarr3", codec=told, **size)
+        array[...] = values
+        array.store.finish()
+
+    def theirs() -> None:
+        made["zarr"].unlink(missing_ok=True)
+        store = zarr.storage.ZipStore(made["zarr"], mode="w")
+        zarr.create_array(store=store, compressors=CODECS[codec], **size)[...] = values
+        store.close()
+
+    ours()
+    np.testing.assert_array_equal(by_zarr(made["zvcore"])[...], values)
+    return {"zvcore": ours, "zarr": theirs}
+
+
 KINDS = [(codec, kind) for kind in SHARDS for codec in CODECS]
 CONTESTS = [
     *(
@@ -112,6 +139,10 @@ CONTESTS = [
     ),
     *(
         Contest(f"open and read one item, {kind} {codec}", names(kind, ONE), partial(opening, codec, kind, ONE))
+        for codec, kind in KINDS
+    ),
+    *(
+        Contest(f"write an archive, {kind} {codec}", ("zvcore", "zarr"), partial(writing, codec, kind), writes=True)
         for codec, kind in KINDS
     ),
 ]

@@ -567,3 +567,18 @@ def test_where_there_is_no_room_the_whole_path_is_named(tmp_path, shards):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert str(caught.value.filename).startswith(f"{tmp_path / 'a'}/c/0")
+
+
+def test_codecs_in_the_words_of_a_document(tmp_path):
+    """What stands in the zarr.json of another array makes the same codec."""
+    blosc = {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 0}
+    given = [{"name": "blosc", "configuration": blosc}, {"name": "crc32c", "configuration": {}}]
+    array = zvcore.create(tmp_path / "a", format="zarr3", shape=(40,), dtype="u2", chunks=(10,), codec=given)
+    array[...] = np.arange(40)
+    told = json.loads((tmp_path / "a/zarr.json").read_text())["codecs"]
+    assert told[1] == given[0] and told[2]["name"] == "crc32c"
+    assert (zarr.open_array(tmp_path / "a")[...] == np.arange(40)).all()
+    with pytest.raises(MetadataError):
+        zvcore.create(
+            tmp_path / "b", format="zarr3", shape=(4,), dtype="u2", codec={"name": "blosc", "configuration": {"x": 1}}
+        )

@@ -61,7 +61,8 @@ def create_array(
 ) -> Zarr3Array:
     """Make an array at the root of the store.
 
-    codec       bytes codecs of the (inner) chunks: a name, a configuration, a Codec, a list of these; None for none
+    codec       bytes codecs of the (inner) chunks: a name, a configuration (also as it stands in a zarr.json), a Codec,
+                a list of these; None for none
     filters     array-to-array codecs before them, such as {"name": "transpose", "configuration": {"order": [2, 1, 0]}}
     endian      byte order of the items
     through     the stores of the groups that it is made in
@@ -170,7 +171,21 @@ def _codec(given: Any) -> zvcore.codecs.Codec:
             return meant if meant.name_in("zarr3") == given else type(meant).from_config(meant.config())
         except CodecNotFoundError:
             return zvcore.codecs.as_codec(given)
+    if isinstance(given, dict) and given.keys() <= {"name", "configuration"} and "configuration" in given:
+        return _told_codec(given)
     return zvcore.codecs.as_codec(given)
+
+
+def _told_codec(given: dict[str, Any]) -> zvcore.codecs.Codec:
+    """A codec as it stands in a zarr.json. What readers pass over, and keep, is refused from those who ask for one."""
+    made = zvcore.codecs.from_zarr3(given)
+    written = type(made).from_config(made.config()).to_zarr3()
+    known = written.get("configuration", {}) if isinstance(written, dict) else {}
+    for name in given["configuration"]:
+        if name not in known:
+            told = ", ".join(known) or "none"
+            raise MetadataError(f"there is no parameter {name!r}", codec=given["name"], expected=told)
+    return made
 
 
 def _default_chunks(shape: tuple[int, ...], data_type: DataType, shards: Sequence[Any] | None) -> tuple[int, ...]:
