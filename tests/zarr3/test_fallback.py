@@ -118,13 +118,13 @@ def test_damaged_chunks_of_what_is_only_in_version_3_are_errors_too(tmp_path: Pa
         assert caught.value.key == "c/0"
 
 
-def test_other_codecs_of_version_2_stay_what_they_are(tmp_path: Path) -> None:
+def test_other_codecs_of_version_2_stay_what_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Filters of arrays, and compressors of somebody's own."""
 
     class Own(numcodecs.Zlib):
         codec_id = "somebody's own"
 
-    numcodecs.register_codec(Own)
+    monkeypatch.setitem(numcodecs.registry.codec_registry, Own.codec_id, Own)
     array = version_2(tmp_path, native=False, filters=[numcodecs.Delta("i4")], compressors=Own())
     np.testing.assert_array_equal(array[:], VALUES)
     (tmp_path / "0").write_bytes(b"")
