@@ -56,7 +56,7 @@ class Unchanged:
         try:
             found = read()
         except CorruptDataError:
-            self.check()  # that it is another one explains what is odd in it
+            self.check(missing=True)  # that it is another one explains what is odd in it
             raise
         self.check(missing=not is_whole(found))
         return found
