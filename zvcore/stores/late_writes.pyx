@@ -226,10 +226,10 @@ cdef void settle_all(bint in_thread=False) noexcept nogil:
     in_thread  whether it is the thread that does so, which may have to rest from now on
     """
     # What others have taken may be of before; if they take more meanwhile, that is all that waits.
-    while settle_some(False):
+    while settle_some(False, in_thread):
         pass
     settle_some(True, in_thread)
-    while settle_some(False):
+    while settle_some(False, in_thread):
         pass
 
 
@@ -255,7 +255,8 @@ cdef bint give_space() noexcept nogil:
 cdef bint settle_some(bint take, bint in_thread=False) noexcept nogil:
     cdef bint found
     pthread_mutex_lock(&settling)
-    found = settle_portion(take and not (in_thread and thread_rests))
+    # What a writer took to make room, and left, is not for a thread that rests either.
+    found = not (in_thread and thread_rests) and settle_portion(take)
     pthread_mutex_unlock(&settling)
     return found
 
