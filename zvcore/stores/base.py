@@ -291,11 +291,9 @@ class Store(ABC):
     def list(self, prefix: str = "") -> Iterator[str]:
         """The keys of all objects below a folder, in order."""
 
-    def data_from(self, key: str, at: int) -> int:
-        """Where the next bytes of an object lie that take space: those between are zeros, the hole of a file. Its size
-        where none follow, `at` where nothing is known of holes.
-        """
-        return at
+    def opened_file(self, key: str) -> OpenFile | None:
+        """An object as an open file of this machine, which the system can copy; None where it is none, or not there."""
+        return None
 
     def list_readable(self, refused: Refused, prefix: str = "") -> Iterator[str]:
         """What `list` gives, without what lies in folders that cannot be looked into, and without objects whose names

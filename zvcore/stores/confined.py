@@ -23,7 +23,7 @@ from zvcore.stores.lock_names import lock_path
 from zvcore.stores.others import Other, others_below, others_in, unreadable
 from zvcore.stores.partial_writes import Unfinished, unfinished_of
 from zvcore.stores.read_only import ReadOnlyStore
-from zvcore.stores.reading import behind_hole, keys_below, read_ranges
+from zvcore.stores.reading import keys_below, read_ranges
 from zvcore.system.beneath import open_beneath, open_kind_beneath
 
 if TYPE_CHECKING:
@@ -95,6 +95,10 @@ class Confinement:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+
+    def beneath(self) -> int | None:
+        """The folder's descriptor, for calls that the system keeps below it; None where it cannot."""
+        return self._descriptor if self._by_system else None
 
     def open(self, names: Sequence[bytes], allowed: Callable[[bytes], bool] = any_name) -> tuple[int, Kind]:
         """A descriptor of the file or folder that these names lead to, and what it is: nothing else is ever opened.
@@ -302,6 +306,15 @@ class ConfinedStore(ReadOnlyStore):
         self.largest = largest
         self.root = os.fsdecode(b"/".join([folder.path, *self._names]))
 
+    def beneath(self) -> tuple[int, bytes] | None:
+        """An open folder, and the way from there to where keys begin, for native code that follows no links; None where
+        the system cannot see to that, or not everything may be read.
+        """
+        descriptor = self._folder.beneath()
+        if descriptor is None or self.largest is not None or self._allowed is not any_name:
+            return None
+        return descriptor, b"".join(name + b"/" for name in self._names)
+
     def _way(self, key: str) -> Names:
         return (*self._names, *files.encode_key(key).split(b"/"))
 
@@ -343,12 +356,8 @@ class ConfinedStore(ReadOnlyStore):
 
     # --- reading
 
-    def data_from(self, key: str, at: int) -> int:
-        try:
-            descriptor, _ = self._folder.open(self._way(key), self._allowed)
-        except (OSError, InvalidKeyError):
-            return at  # whoever reads it is told why
-        return behind_hole(descriptor, at)
+    def opened_file(self, key: str) -> files.OpenFile | None:
+        return self._open(key) if self.largest is None else None
 
     def get(
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None

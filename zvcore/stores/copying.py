@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError, InvalidKeyError, NotFoundError, StoreError
+from zvcore.stores.file_copies import next_data, same_part
+from zvcore.stores.files import stamp_size
 from zvcore.stores.others import unreadable_objects
 from zvcore.stores.overlap import are_same, overlap
 
@@ -14,11 +16,14 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.stores.base import Refused, Store
+    from zvcore.stores.files import OpenFile
     from zvcore.stores.writing import ObjectWriter
 
-__all__ = ["Sparsely", "back_up", "copy_all", "copy_object", "is_backup"]
+__all__ = ["Sparsely", "back_up", "copied_as_file", "copy_all", "copy_object", "have_same_bytes", "is_backup"]
 
 _BLOCK = 8 << 20
+# What one call to the system copies: signals are seen between two of them.
+_AT_ONCE = 64 << 20
 _BACKUP = ".bak"
 # What is looked for as a hole: file systems have them in pieces that divide this.
 _PIECE = 1 << 16
@@ -42,11 +47,14 @@ def copy_object(source: Store, key: str, target: Store, to: str) -> int:
 
 
 def _copied(source: Store, key: str, target: Store, to: str) -> int:
-    blocks = _blocks(source, key, holes=target.local_root is not None)
+    file, blocks = _opened_file(source, key), _blocks(source, key)
     # Before anything is made there.
-    at, block = next(blocks)
+    begun = next(blocks) if file is None else None
     with target.writer(to) as writer:
-        sparsely = Sparsely(writer, target)
+        if file is not None and writer.copies_files:
+            return copied_as_file(file, key, writer)
+        sparsely = Sparsely(writer)
+        at, block = begun or next(blocks)
         while block:
             sparsely.write_at(at, block)
             at, block = next(blocks)
@@ -54,12 +62,55 @@ def _copied(source: Store, key: str, target: Store, to: str) -> int:
     return at
 
 
+def _opened_file(source: Store, key: str) -> OpenFile | None:
+    try:
+        return source.opened_file(key)
+    except StoreError:
+        raise
+    except OSError as error:
+        raise _UnreadError(error) from error
+
+
+def copied_as_file(file: OpenFile, key: str, writer: ObjectWriter) -> int:
+    """Have the system copy a file to what is written, which is one, too; holes stay holes. How many bytes it has."""
+    stamp = file.stamp()
+    size, at, end = stamp_size(stamp), 0, 0
+    while at < size:
+        begin, at = next_data(file, at, size)
+        for place in range(begin, at, _AT_ONCE):
+            wanted = min(_AT_ONCE, at - place)
+            if writer.copy_from(file, place, wanted) != wanted:
+                raise ConflictError("it was cut while it was being copied", key=key)
+            end = place + wanted
+    if end < size:
+        writer.write_at(size - 1, b"\0")
+    if file.stamp() != stamp:
+        raise ConflictError("it changed while it was being copied", key=key)
+    return size
+
+
+def have_same_bytes(source: Store, key: str, target: Store, to: str) -> bool:
+    """Whether two objects have the same bytes; not if there is only one of them."""
+    one, other = source.opened_file(key), target.opened_file(to)
+    if one is not None and other is not None:
+        size = one.size()
+        pieces = ((at, min(_AT_ONCE, size - at)) for at in range(0, size, _AT_ONCE))
+        return size == other.size() and all(same_part(one, other, at, length) for at, length in pieces)
+    size = source.size(key) or 0
+    for at in range(0, max(size, 1), _BLOCK):
+        here, there = source.get(key, at, _BLOCK), target.get(to, at, _BLOCK)
+        # Views are compared item by item, which takes twenty times as long.
+        if here is None or there is None or bytes(here) != bytes(there):
+            return False
+    return True
+
+
 class Sparsely:
     """Writes a new object piece by piece. Where that is a file, what is nothing but zeros becomes a hole in it."""
 
-    def __init__(self, writer: ObjectWriter, target: Store) -> None:
+    def __init__(self, writer: ObjectWriter) -> None:
         self._writer = writer
-        self._holes = target.local_root is not None
+        self._holes = writer.copies_files
         self._end = 0
 
     def write_at(self, at: int, block: Buffer) -> None:
@@ -86,17 +137,14 @@ class Sparsely:
             self._writer.write_at(size - 1, b"\0")
 
 
-def _blocks(source: Store, key: str, holes: bool) -> Iterator[tuple[int, bytes | memoryview]]:
-    """The pieces of an object and where they lie, those that are holes left out where they may be; an empty one where
-    it ends.
-    """
+def _blocks(source: Store, key: str) -> Iterator[tuple[int, bytes | memoryview]]:
+    """The pieces of an object and where they lie; an empty one where it ends."""
     at = 0
     try:
         stamp = source.stamp(key)
         if stamp is None:
             raise NotFoundError("no such object", key=key)
         while True:
-            at = source.data_from(key, at) if holes else at
             block = source.get(key, at, _BLOCK, stamp=stamp) or b""
             yield at, block
             at += len(block)

@@ -20,7 +20,8 @@ cdef struct Folder:
     Py_ssize_t length               # of its path, with the slash at the end; 0: none is open
     char path[LONGEST_PATH]
 
-# Close it.
+# Have the folder of this file open, which then begins behind `folder.length` bytes of its path: 0 or errno. And close it.
+cdef int reach_folder(Folder *folder, const char *path) noexcept nogil
 cdef void leave_folder(Folder *folder) noexcept nogil
 
 # Put a file in place as a whole, or leave what was there: 0 or errno. Missing folders above it are made: see

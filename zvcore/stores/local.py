@@ -27,7 +27,7 @@ from zvcore.stores.open_files import pool
 from zvcore.stores.others import others_below, others_in, refuse_other
 from zvcore.stores.partial_writes import Note, Unfinished, noted, unfinished
 from zvcore.stores.presence import mode_of
-from zvcore.stores.reading import behind_hole, keys_below, read_ranges
+from zvcore.stores.reading import keys_below, read_ranges
 from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
 from zvcore.system.walking import walk
 
@@ -355,12 +355,11 @@ class LocalStore(Store):
             return super().writer(key, unchanged)
         return self._in_its_folder(path, lambda: FileWriter(path, durability_code(self.durability)))
 
-    def data_from(self, key: str, at: int) -> int:
+    def opened_file(self, key: str) -> OpenFile | None:
         try:
-            descriptor = os.open(files.join(self._folder, key), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except OSError:
-            return at  # whoever reads it is told why
-        return behind_hole(descriptor, at)
+            return pool.open_once(files.join(self._folder, key))
+        except FileNotFoundError:
+            return None
 
     def make_folder(self, prefix: str = "") -> None:
         """Make a folder, and those above it that are missing; the store's own if none is named."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from typing import TYPE_CHECKING, Protocol
 
 from zvcore.errors import CorruptDataError
@@ -67,17 +65,6 @@ def _read_within(file: OpenFile, key: str, ranges: Sequence[tuple[int, int]], st
 
 
 # By its number on Linux where Python was built without: who does not know it refuses it.
-_SEEK_DATA = getattr(os, "SEEK_DATA", 3)
-
-
-def behind_hole(descriptor: int, at: int) -> int:
-    """Where data follow in a file, which is closed then; its size where none do, `at` where no hole is told of."""
-    try:
-        return os.lseek(descriptor, at, _SEEK_DATA)
-    except OSError as error:
-        return max(at, os.fstat(descriptor).st_size) if error.errno == errno.ENXIO else at
-    finally:
-        os.close(descriptor)
 
 
 def keys_below(prefix: str, enter: Callable[[str], OpenFolder | None], refused: Refused | None = None) -> Iterator[str]:

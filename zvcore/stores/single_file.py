@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.errors import ZvcoreError
+    from zvcore.stores.files import OpenFile
     from zvcore.stores.one_place import LookedAt
     from zvcore.stores.partial_writes import Unfinished
 
@@ -171,6 +172,10 @@ class SingleFileStore(Store):
             return read(self.opened.stamp)
         except ConflictError:
             raise another_by_now(key) from None
+
+    def opened_file(self, key: str) -> OpenFile | None:
+        there = self._there(key)
+        return None if there is None or self.opened is not None else self.folder.opened_file(there)
 
     def parts_ahead(self) -> int:
         return self.folder.parts_ahead()

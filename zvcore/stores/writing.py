@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 from zvcore.stores.durability import DURABILITIES
+from zvcore.stores.file_copies import copy_part
 from zvcore.stores.file_writes import finish
 from zvcore.stores.late_writes import gives_space, start
 from zvcore.stores.lock_names import LONGEST_NAME, too_long
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.stores.base import Stamp, Store
+    from zvcore.stores.files import OpenFile
 
 __all__ = ["ANYTHING", "Anything", "FileWriter", "ObjectWriter", "SpooledWriter", "name_of", "write_all"]
 
@@ -65,6 +67,13 @@ class ObjectWriter(ABC):
         Of objects that are files of this machine alone.
         """
         raise TypeError(f"{type(self).__name__}: no file has what is written")
+
+    # Whether `copy_from` works: what is written is a file of this machine.
+    copies_files: bool = False
+
+    def copy_from(self, file: OpenFile, at: int, size: int) -> int:
+        """Write so many bytes of a file at the place where they lie in it: how many, fewer where it ends before."""
+        raise TypeError(f"{type(self).__name__}: what is written is no file")
 
     def __enter__(self) -> Self:
         return self
@@ -164,6 +173,15 @@ class FileWriter(ObjectWriter):
 
     def write_at(self, offset: int, data: Buffer) -> None:
         write_all(self._descriptor, offset, data, self._path)
+
+    copies_files = True
+
+    def copy_from(self, file: OpenFile, at: int, size: int) -> int:
+        try:
+            return _with_space(partial(copy_part, file, self._descriptor, at, size))
+        except OSError as error:
+            error.filename = error.filename or os.fsdecode(self._path)
+            raise
 
     def file(self) -> BinaryIO:
         return os.fdopen(os.dup(self._descriptor), "r+b")

@@ -35,6 +35,7 @@ cdef extern from "zv_files.h" nogil:
     int zv_exchange_at(int folder, const char *first, const char *second)
     int zv_name_new_at(int folder, const char *first, const char *second)
     void zv_begin_writing(int descriptor)
+    int64_t zv_copy_between(int source, int target, uint64_t at, size_t most)
     bint zv_in_memory(int descriptor)
     int zv_device_at(int folder, const char *path, uint64_t *device)
     int zv_make_parents(char *path, size_t *made)

@@ -221,6 +221,32 @@ static inline void zv_begin_writing(int descriptor) {
 #endif
 }
 
+#if defined(__linux__)
+/* As above. */
+extern ssize_t copy_file_range(int, off_t *, int, off_t *, size_t, unsigned) __attribute__((weak));
+#endif
+
+/* Has the system copy bytes from one file to the same place of another: how many, or -1 with errno, which may only say
+ * that it does not do so, here or at all; and so may 0 where a file does not end. */
+static inline int64_t zv_copy_between(int from, int to, uint64_t at, size_t most) {
+#if defined(__linux__)
+    off_t here = (off_t)at, there = (off_t)at;
+    ssize_t copied = -1;
+    errno = ENOSYS;
+    do {
+        if (copy_file_range) copied = copy_file_range(from, &here, to, &there, most, 0);
+#if defined(SYS_copy_file_range)
+        else copied = (ssize_t)syscall(SYS_copy_file_range, from, &here, to, &there, most, 0u);
+#endif
+    } while (copied < 0 && errno == EINTR);
+    return copied;
+#else
+    (void)from, (void)to, (void)at, (void)most;
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
 /* Whether a file lies in memory and on no disk, as far as the system tells. */
 static inline int zv_in_memory(int descriptor) {
 #if defined(__linux__)
