@@ -36,6 +36,7 @@ class Contest:
     prepare: Callable[[], dict[str, Callable[[], Any]]]
     calls: int = 1  # how many calls take long enough to be measured
     writes: bool = False  # files, which are on the disk before the next function has its turn
+    clearing: Callable[[], Any] | None = None  # called before each of the functions, outside of the clock
 
     def functions(self) -> dict[str, Callable[[], Any]]:
         functions = self.prepare()
@@ -51,14 +52,23 @@ class Contest:
 
     def before(self) -> Callable[[], None] | None:
         """What is to be called before each of the functions, outside of the clock."""
-        return all_written if self.writes else None
+        if self.clearing is None:
+            return all_written if self.writes else None
+        return self._cleared
+
+    def _cleared(self) -> None:
+        assert self.clearing is not None
+        self.clearing()
+        if self.writes:
+            all_written()
 
     def run(self, benchmark: Any, who: str) -> None:
         """Time one of the functions with pytest-benchmark, in a group with the others."""
         benchmark.group = self.name
         benchmark.name = who
-        if self.writes:
-            benchmark.pedantic(self.kept()[who], setup=all_written, rounds=ROUNDS)
+        before = self.before()
+        if before is not None:
+            benchmark.pedantic(self.kept()[who], setup=before, rounds=ROUNDS)
         else:
             benchmark(self.kept()[who])
 

@@ -13,12 +13,13 @@ import pytest
 
 import zvcore
 from tests.stores.servers import best_server, s3_server, web_server
+from zvcore.care import mirroring
 from zvcore.commands import cli
 from zvcore.errors import NotFoundError, UnsupportedError
 from zvcore.stores import LocalStore, MemoryStore, between_folders, open_store
 from zvcore.stores.base import UnlistedError
 from zvcore.stores.copying import copy_object
-from zvcore.stores.file_copies import copy_files, next_data
+from zvcore.stores.file_copies import FileCopies, next_data
 from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
@@ -192,20 +193,21 @@ def test_links_at_the_destination_lead_nowhere_else(source: Path, tmp_path: Path
 
 
 def test_an_interrupted_copy_resumes(source: Path, tmp_path: Path, monkeypatch) -> None:
-    pieces = iter(range(1000))
+    batches = iter(range(1000))
 
-    def some(*asked: Any, **how: Any) -> Any:
-        if next(pieces) == 1:
+    def some(*asked: Any, **how: Any) -> FileCopies:
+        if next(batches) == 5:
             raise KeyboardInterrupt
-        return copy_files(*asked, **how)
+        return FileCopies(*asked, **how)
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(between_folders, "copy_files", some)
+        patched.setattr(mirroring, "_BATCH", 1)
+        patched.setattr(between_folders, "FileCopies", some)
         zvcore.copy(source, tmp_path / "copy", threads=1)
     with pytest.raises(zvcore.errors.ZvcoreError):
         zvcore.open(tmp_path / "copy")
     counts = zvcore.copy(source, tmp_path / "copy").counts
-    assert counts["objects the same"] == between_folders._FILES
+    assert counts["objects the same"] == 5
     assert content(tmp_path / "copy") == content(source)
 
 

@@ -6,6 +6,7 @@ import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,6 +110,21 @@ def test_a_copy_names_what_may_not_be_read_and_goes_on(tmp_path: Path) -> None:
     assert report.counts["objects copied"] == 7
 
 
+class Left:
+    """What finds no room where the system copies is left to those who say so."""
+
+    def __init__(self, *asked: Any, **_: Any) -> None:
+        self.count = len(asked[-1])
+
+    def work(self) -> bool:
+        return False
+
+    def stop(self) -> None: ...
+
+    def outcomes(self) -> list[None]:
+        return [None] * self.count
+
+
 def test_a_disk_that_is_full_ends_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made(tmp_path / "a", "zarr3")
 
@@ -116,8 +132,7 @@ def test_a_disk_that_is_full_ends_a_copy(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(LocalStore, "put_data", full)
-    # What finds no room there is left to those who say so.
-    monkeypatch.setattr("zvcore.stores.between_folders.copy_files", lambda *asked, **_: [None] * len(asked[-1]))
+    monkeypatch.setattr("zvcore.stores.between_folders.FileCopies", Left)
     with pytest.raises(OSError, match=os.strerror(28)):
         zvcore.copy(tmp_path / "a", tmp_path / "b")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import groupby, islice
@@ -41,7 +42,7 @@ from zvcore.stores.overlap import are_same, overlap
 from zvcore.stores.request_threads import side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from typing_extensions import Buffer
 
@@ -254,18 +255,21 @@ class _Mirror:
 
     def _pass(self, report: Report, keys: Iterable[str], watch: Callable[[int], None]) -> None:
         pending = iter(keys)
-        while batch := [*islice(pending, _BATCH)]:
-            done: dict[str, _Done | ZvcoreError | None] = dict.fromkeys(batch)
-            done.update(self._done_by_system(batch))
-            done.update(self._done_one_by_one([key for key in batch if done[key] is None]))
-            for key, outcome in done.items():
-                if isinstance(outcome, ZvcoreError):
-                    report.tell(Problem.of(outcome, key))
-                    continue
-                report.count(f"objects {outcome.what}")
-                if outcome.what == "copied":
-                    report.count("bytes copied", outcome.size)
-            watch(len(batch))
+        batches = iter(lambda: [*islice(pending, _BATCH)], [])
+        with closing(self._done_by_system(batches)) as told:
+            for batch, done in told:
+                done.update(self._done_one_by_one([key for key in batch if key not in done]))
+                self._tell(report, [(key, done[key]) for key in batch])
+                watch(len(batch))
+
+    def _tell(self, report: Report, done: Iterable[tuple[str, _Done | ZvcoreError]]) -> None:
+        for key, outcome in done:
+            if isinstance(outcome, ZvcoreError):
+                report.tell(Problem.of(outcome, key))
+                continue
+            report.count(f"objects {outcome.what}")
+            if outcome.what == "copied":
+                report.count("bytes copied", outcome.size)
 
     def _done_one_by_one(self, batch: Sequence[str]) -> dict[str, _Done | ZvcoreError]:
         told = zip(batch, _facts(self.source, batch), self._there([*map(self._to, batch)]), strict=True)
@@ -279,15 +283,29 @@ class _Mirror:
         there = zip(put, put.values(), _facts(self.target, [*map(self._to, put)]), strict=True)
         return dict(zip(put, self._side_by_side(self._arrived, [*there]), strict=True))
 
-    def _done_by_system(self, batch: Sequence[str]) -> dict[str, _Done | ZvcoreError]:
-        """What was done where both are folders of this machine, and nothing was in the way: that takes a tenth."""
+    def _done_by_system(
+        self, batches: Iterable[Sequence[str]]
+    ) -> Generator[tuple[Sequence[str], dict[str, _Done | ZvcoreError]]]:
+        """Each batch, and what the system did of it: something where both are folders of this machine, and nothing was
+        in the way. That takes a tenth.
+        """
         if self._folders_alike is None:
-            return {}
-        keys = [key for key in batch if self._leads_in(self._to(key))]
-        outcomes = zip(keys, self._folders_alike.done(keys, self._at_once), strict=True)
-        done = {key: _Done(*outcome) for key, outcome in outcomes if outcome is not None}
-        put = {key: one._replace(digest="") for key, one in done.items() if one.what == "copied"}
-        return {**done, **(self._checked(put) if self._asked.verify else {})}
+            yield from ((batch, {}) for batch in batches)
+            return
+        outside: list[str] = []
+
+        def leading_in(batch: Sequence[str]) -> list[str]:
+            ways = [(key, self._leads_in(self._to(key))) for key in batch]
+            outside.extend(key for key, leads_in in ways if not leads_in)
+            return [key for key, leads_in in ways if leads_in]
+
+        with closing(self._folders_alike.done(map(leading_in, batches), self._at_once)) as told:
+            for keys, outcomes in told:
+                done = {key: _Done(*one) for key, one in zip(keys, outcomes, strict=True) if one is not None}
+                put = {key: one._replace(digest="") for key, one in done.items() if one.what == "copied"}
+                yield keys, {**done, **(self._checked(put) if self._asked.verify else {})}
+        if outside:
+            yield outside, {}
 
     def _side_by_side(self, function: Callable[..., _Done], told: Sequence[Any]) -> list[_Done | ZvcoreError]:
         return side_by_side(partial(self._try, function), told, self._at_once)
@@ -450,7 +468,8 @@ class _Mirror:
     def _make_folders(self, folders: Sequence[str], report: Report) -> None:
         """Make those that hold no object too: in some formats a folder is a group. Object stores have no folders."""
         if isinstance(self.target, LocalStore):
-            for key in folders:
+            # Those that hold objects are there.
+            for key in (key for key in folders if key not in self._folders):
                 try:
                     self._refuse_way_out(f"{key}/")
                     self.target.make_folder(key)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from zvcore.stores.confined import ConfinedStore
 from zvcore.stores.durability import durability_code
-from zvcore.stores.file_copies import copy_files
+from zvcore.stores.file_copies import FileCopies
 from zvcore.stores.files import encode_key
 from zvcore.stores.local import LocalStore
-from zvcore.stores.open_files import pool
-from zvcore.stores.request_threads import side_by_side
+from zvcore.stores.request_threads import Ahead
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     from zvcore.stores.base import Store
 
 __all__ = ["BetweenFolders", "between_folders"]
 
-# So many files are one piece of work for a thread.
-_FILES = 16
+# For fewer files no other thread is asked.
+_WORTH_A_THREAD = 8
 # Larger ones are left to those who copy them in steps.
 _LARGEST = 8 << 20
 
@@ -47,23 +45,54 @@ class BetweenFolders:
         self._target = target.local_root.rstrip(b"/") + b"/"
         self._durability = durability_code(target.durability)
 
-    def done(self, keys: Sequence[str], at_once: int) -> list[tuple[str, int] | None]:
-        """What was done about each, "copied" or "the same", and how many bytes it has; None where something else is
-        to be done, or said.
+    def done(
+        self, batches: Iterable[Sequence[str]], at_once: int
+    ) -> Generator[tuple[Sequence[str], list[tuple[str, int] | None]]]:
+        """The keys of each batch, and what was done about each: "copied" or "the same", and how many bytes it has; None
+        where something else is to be done, or said. Others work on the next batch already while the caller has one.
         """
-        pieces = [keys[begin : begin + _FILES] for begin in range(0, len(keys), _FILES)]
-        return [one for some in side_by_side(self._some, pieces, at_once) for one in some]
+        begun = None
+        try:
+            for keys in batches:
+                told = None if begun is None else begun.told()
+                begun = _Batch(keys, self._copies(keys), at_once)
+                if told is not None:
+                    yield told
+            if begun is not None:
+                yield begun.told()
+        finally:
+            if begun is not None:
+                begun.give_up()
 
-    def _some(self, keys: Sequence[str]) -> list[tuple[str, int] | None]:
+    def _copies(self, keys: Sequence[str]) -> FileCopies:
         names = [encode_key(key) for key in keys]
-        ways = [os.path.split(self._way + name) for name in names]
-        paths = [self._target + name for name in names]
-        found = copy_files(
-            self._descriptor, [above or b"." for above, _ in ways], [name for _, name in ways], paths,
+        ways = [(self._way + name).rpartition(b"/") for name in names]
+        return FileCopies(
+            self._descriptor, [above or b"." for above, _, _ in ways], [name for _, _, name in ways],
+            [self._target + name for name in names],
             root=len(self._target) - 1, durability=self._durability, largest=_LARGEST, creates=self._creates,
             compares=self._compares,
         )  # fmt: skip
-        for path, one in zip(paths, found, strict=True):
-            if one is not None:
-                pool.drop(path)
-        return found
+
+
+class _Batch:
+    """Copies that other threads have begun with."""
+
+    def __init__(self, keys: Sequence[str], copies: FileCopies, at_once: int) -> None:
+        self._keys, self._copies = keys, copies
+        self._helpers = [Ahead(self._work) for _ in range(min(at_once - 1, len(keys) // _WORTH_A_THREAD))]
+
+    def _work(self) -> None:
+        while self._copies.work():
+            pass  # and signals were seen to
+
+    def told(self) -> tuple[Sequence[str], list[tuple[str, int] | None]]:
+        self._work()
+        for helper in self._helpers:
+            helper.result()
+        return self._keys, self._copies.outcomes()
+
+    def give_up(self) -> None:
+        self._copies.stop()
+        for helper in self._helpers:
+            helper.give_up()

@@ -1,15 +1,15 @@
 """Files copied into other folders, and compared with what is there: many in one call, without the GIL.
 
-What is unusual in any way (links, files that differ, that are changed meanwhile, or have no room) is left to the caller,
-who finds out again, and says what it is.
+What is unusual in any way (links, files that differ, that are changed meanwhile, or have no room) is left to the
+caller, who finds out again, and says what it is.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.errno cimport ENOENT, ENXIO
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp
-from posix.fcntl cimport O_CLOEXEC, O_DIRECTORY, O_NONBLOCK, O_RDONLY
+from libc.string cimport memcmp, strcmp
+from posix.fcntl cimport O_CLOEXEC, O_DIRECTORY, O_RDONLY
 from posix.types cimport off_t
 from posix.unistd cimport close, lseek, pwrite
 
@@ -17,8 +17,9 @@ from zvcore.stores.file_writes cimport (
     DURABILITY_FSYNC, LONGEST_PATH, Folder, begin_file, finish_file, leave_folder, make_folders, reach_folder,
 )
 from zvcore.stores.files cimport OpenFile, failure, last_error, read_at
+from zvcore.system.atomics cimport zv_fetch_add
 from zvcore.system.files cimport (
-    file_kind, file_stamp, unlinkat, zv_copy_between, zv_fstat, zv_is_file_at, zv_open_at, zv_open_kind_beneath,
+    file_stamp, unlinkat, zv_copy_between, zv_fstat, zv_is_file_at, zv_is_plain_file_at, zv_open_at, zv_open_beneath,
 )
 
 import os
@@ -45,6 +46,8 @@ cdef extern from *:
 
 cdef enum:
     ROOM = 1 << 18
+    AT_ONCE = 16                        # files that a thread takes, most of them of one folder
+    ENOUGH = 1 << 26                    # bytes after which signals are seen to
     BYTES_AT_ONCE = 1 << 30             # what one call of the system may copy
 
 cdef enum outcome:
@@ -66,6 +69,8 @@ cdef struct Pair:
 
 cdef struct Copying:
     int source                      # the folder that is copied
+    int above                       # the folder in it where the last file was, -1: none
+    const char *way                 # to that
     Py_ssize_t root                 # how many bytes of each path name the folder that it is copied to
     int durability
     uint64_t largest                # larger files are left
@@ -156,17 +161,30 @@ cdef int reach(Copying *copying, char *path) noexcept nogil:
     return code
 
 
+cdef int open_source(Copying *copying, Pair *pair, file_stamp *first) noexcept nogil:
+    """The open file that is copied, or -1: there is none, or something else."""
+    cdef int source
+    if copying.above < 0 or strcmp(copying.way, pair.above) != 0:
+        if copying.above >= 0:
+            close(copying.above)
+        copying.above = zv_open_beneath(copying.source, pair.above, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        copying.way = pair.above
+    # To open what is no file could keep us waiting, or do something.
+    if copying.above < 0 or not zv_is_plain_file_at(copying.above, pair.name):
+        return -1
+    source = zv_open_at(copying.above, pair.name, O_RDONLY | O_NOFOLLOW | O_NOCTTY)
+    if source >= 0 and zv_fstat(source, first) != 0:
+        close(source)
+        return -1
+    return source
+
+
 cdef int copy_one(Copying *copying, Pair *pair) noexcept nogil:
     cdef file_stamp first
-    cdef file_kind kind
-    cdef int source = -1, target, code, what = LEFT
-    code = zv_open_kind_beneath(
-        copying.source, pair.above, pair.name, O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-        O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, &source, &kind,
-    )
-    if code != 0 or source < 0:
+    cdef int source = open_source(copying, pair, &first), target, what = LEFT
+    if source < 0:
         return LEFT
-    if zv_fstat(source, &first) == 0 and first.size <= copying.largest and reach(copying, pair.path) == 0:
+    if first.size <= copying.largest and reach(copying, pair.path) == 0:
         pair.size = first.size
         # Of anything else that is there, `create` finds that something is.
         if zv_is_file_at(copying.folder.descriptor, pair.path + copying.folder.length):
@@ -180,47 +198,87 @@ cdef int copy_one(Copying *copying, Pair *pair) noexcept nogil:
     return what
 
 
-def copy_files(
-    int source, list above, list names, list paths, *, Py_ssize_t root, int durability, uint64_t largest, bint creates,
-    bint compares,
-) -> list:
-    """Copy files where nothing is yet, and compare the others: (what was done, size) of each, None of those left.
+cdef class FileCopies:
+    """Files that are copied where nothing is yet, and compared with those that are there.
 
-    source    an open folder, below which the files are, each by the folder above it and its name; no links are followed
-    paths     where they are to be, absolute; `root` bytes of each name the folder that is copied to
-    largest   files of more bytes are left
-    creates   else nothing is copied
-    compares  else files of the same size are taken for the same
+    Any number of threads may `work` on them at once; when all have ended, `outcomes` says what became of each.
     """
-    cdef Py_ssize_t count = len(paths), i
-    cdef list held = [bytearray(path + b"\0") for path in paths]    # copies: they are changed while folders are made
-    cdef Copying copying
-    cdef Pair *pairs = <Pair *> malloc((count + 1) * sizeof(Pair))
-    copying.room = <char *> malloc(2 * ROOM)
-    if pairs == NULL or copying.room == NULL:
-        free(pairs)
-        free(copying.room)
-        raise MemoryError()
-    copying.source = source
-    copying.root = root
-    copying.durability = durability
-    copying.largest = largest
-    copying.creates = creates
-    copying.compares = compares
-    copying.folder.length = 0
-    try:
-        for i in range(count):
-            pairs[i].above = PyBytes_AS_STRING(above[i])
-            pairs[i].name = PyBytes_AS_STRING(names[i])
-            pairs[i].path = <bytearray> held[i]
+
+    cdef Pair *pairs
+    cdef Copying asked
+    cdef int64_t begun              # how many files some thread has taken
+    cdef int64_t count
+    cdef list held                  # what the pairs point to
+
+    def __cinit__(
+        self, int source, list above, list names, list paths, *, Py_ssize_t root, int durability, uint64_t largest,
+        bint creates, bint compares,
+    ) -> None:
+        """
+        source    an open folder, below which the files are, each by the folder above it and its name; no links are
+                  followed
+        paths     where they are to be, absolute; `root` bytes of each name the folder that is copied to
+        largest   files of more bytes are left
+        creates   else nothing is copied
+        compares  else files of the same size are taken for the same
+        """
+        cdef int64_t i
+        self.count = len(paths)
+        self.pairs = <Pair *> malloc((self.count + 1) * sizeof(Pair))
+        if self.pairs == NULL:
+            raise MemoryError()
+        # The paths are copies: they are changed while folders are made.
+        self.held = [above, names, [bytearray(path + b"\0") for path in paths]]
+        for i in range(self.count):
+            self.pairs[i].above = PyBytes_AS_STRING(above[i])
+            self.pairs[i].name = PyBytes_AS_STRING(names[i])
+            self.pairs[i].path = <bytearray> (<list> self.held[2])[i]
+            self.pairs[i].what = LEFT
+        self.asked.source = source
+        self.asked.root = root
+        self.asked.durability = durability
+        self.asked.largest = largest
+        self.asked.creates = creates
+        self.asked.compares = compares
+
+    def __dealloc__(self) -> None:
+        free(self.pairs)
+
+    def work(self) -> bool:
+        """Copy until none is left that no other thread has taken, or it has taken long: False if none is left."""
+        cdef Copying copying = self.asked
+        cdef int64_t begin = 0, i
+        cdef uint64_t copied = 0
+        copying.above = -1
+        copying.folder.length = 0
+        copying.room = <char *> malloc(2 * ROOM)
+        if copying.room == NULL:
+            raise MemoryError()
         with nogil:
-            for i in range(count):
-                pairs[i].what = copy_one(&copying, &pairs[i])
+            while copied < ENOUGH:
+                begin = zv_fetch_add(&self.begun, <int64_t> AT_ONCE)
+                if begin >= self.count:
+                    break
+                for i in range(begin, min(begin + AT_ONCE, self.count)):
+                    self.pairs[i].what = copy_one(&copying, &self.pairs[i])
+                    copied += self.pairs[i].size if self.pairs[i].what != LEFT else 0
             leave_folder(&copying.folder)
-        return [(OUTCOMES[pairs[i].what], pairs[i].size) if pairs[i].what != LEFT else None for i in range(count)]
-    finally:
-        free(pairs)
-        free(copying.room)
+            if copying.above >= 0:
+                close(copying.above)
+            free(copying.room)
+        return begin < self.count
+
+    def stop(self) -> None:
+        """Nobody takes any more files."""
+        zv_fetch_add(&self.begun, self.count)
+
+    def outcomes(self) -> list:
+        """(What was done, size) of each: "copied" or "the same"; None of those that are left."""
+        cdef int64_t i
+        return [
+            (OUTCOMES[self.pairs[i].what], self.pairs[i].size) if self.pairs[i].what != LEFT else None
+            for i in range(self.count)
+        ]
 
 
 def copy_part(OpenFile file, int into, uint64_t at, uint64_t size) -> int:
@@ -256,7 +314,7 @@ def same_part(OpenFile one, OpenFile other, uint64_t at, uint64_t size) -> bool:
 
 
 def next_data(OpenFile file, uint64_t at, uint64_t size) -> tuple[int, int]:
-    """Where the next bytes of a file of this size begin that are no hole, and where they end; both `size` if none do."""
+    """Where the next bytes of a file begin that are no hole, and where they end; both its `size` if none do."""
     cdef off_t begin, end = -1
     cdef int code = 0
     with nogil:

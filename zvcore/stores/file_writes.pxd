@@ -20,7 +20,8 @@ cdef struct Folder:
     Py_ssize_t length               # of its path, with the slash at the end; 0: none is open
     char path[LONGEST_PATH]
 
-# Have the folder of this file open, which then begins behind `folder.length` bytes of its path: 0 or errno. And close it.
+# Have the folder of this file open: 0 or errno. The file's name begins behind `folder.length` bytes of its path. And
+# close it.
 cdef int reach_folder(Folder *folder, const char *path) noexcept nogil
 cdef void leave_folder(Folder *folder) noexcept nogil
 

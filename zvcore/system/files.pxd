@@ -29,6 +29,7 @@ cdef extern from "zv_files.h" nogil:
     int zv_open_at(int folder, const char *path, int flags)
     int zv_open(const char *path, int flags)
     bint zv_is_file_at(int folder, const char *path)
+    bint zv_is_plain_file_at(int folder, const char *path)
     void zv_touch(int descriptor)
     uint64_t zv_stamp_clock()
     int zv_random_name(char *out, int taken)

@@ -160,6 +160,12 @@ static inline int zv_is_file_at(int folder, const char *path) {
     return fstatat(folder, path, &s, 0) == 0 && S_ISREG(s.st_mode);
 }
 
+/* The same, but a link is none. */
+static inline int zv_is_plain_file_at(int folder, const char *path) {
+    struct stat s;
+    return fstatat(folder, path, &s, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(s.st_mode);
+}
+
 /* A modification time with nanoseconds distinguishes versions that the kernel's tick would not. */
 static inline void zv_touch(int descriptor) {
     struct timespec times[2];
