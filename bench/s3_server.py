@@ -1,4 +1,4 @@
-"""As much of S3 as reading and writing single objects needs, in memory, with as little processor time as it can.
+"""As much of S3 as reading, writing and listing objects needs, in memory, with as little processor time as it can.
 
 A complete server spends more on a request than its clients do, and a benchmark would time that. Answers may come later,
 each by the same time, as from far away.
@@ -7,6 +7,7 @@ each by the same time, as from far away.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import heapq
 import itertools
 import selectors
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import time
 from typing import TYPE_CHECKING
-from urllib.parse import unquote_to_bytes
+from urllib.parse import parse_qsl, unquote_to_bytes
+from xml.sax.saxutils import escape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,16 +25,22 @@ if TYPE_CHECKING:
 __all__ = ["running"]
 
 _NOTHING = memoryview(b"")
+_LIST = '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>'
+_PAGE = 1000
 _FACTS = b"\r\nLast-Modified: Sat, 01 Nov 2025 10:00:00 GMT\r\nAccept-Ranges: bytes\r\nETag: "
 
 
 @contextlib.contextmanager
-def running(delay: float = 0.0) -> Iterator[str]:
-    """The address of such a server, in a process of its own, whose answers take this many seconds."""
+def running(delay: float = 0.0, *, tells_md5: bool = False) -> Iterator[str]:
+    """The address of such a server, in a process of its own, whose answers take this many seconds.
+
+    tells_md5  tags are the MD5s of objects, as those of S3 are: making them takes time
+    """
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         process = subprocess.Popen(
-            [sys.executable, __file__, str(listening.fileno()), str(delay)], pass_fds=[listening.fileno()]
+            [sys.executable, __file__, str(listening.fileno()), str(delay), str(int(tells_md5))],
+            pass_fds=[listening.fileno()],
         )
     try:
         yield f"http://127.0.0.1:{port}"
@@ -62,8 +70,8 @@ def _send(connection: socket.socket, answer: Answer) -> None:
 
 
 class _Server:
-    def __init__(self, delay: float) -> None:
-        self.delay = delay
+    def __init__(self, delay: float, tells_md5: bool) -> None:
+        self.delay, self.tells_md5 = delay, tells_md5
         # When to send what to whom; numbered, because connections have no order.
         self.late: list[tuple[float, int, socket.socket, Answer]] = []
         self.numbers = itertools.count()
@@ -71,12 +79,16 @@ class _Server:
 
     def answer(self, head: bytes, body: memoryview) -> Answer:
         method, path, _ = head.split(b" ", 2)
-        path = path.partition(b"?")[0]
+        path, _, query = path.partition(b"?")
         if b"%" in path:  # signed addresses have more signs spelled out
             path = unquote_to_bytes(path)
         if method == b"PUT":
-            self.objects[path] = (body, tag := b'"%d"' % next(self.numbers))
+            if _fields(head).get(b"if-none-match") == b"*" and path in self.objects:
+                return b"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n", _NOTHING
+            self.objects[path] = (body, tag := self.tag(body))
             return b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: " + tag + b"\r\n\r\n", _NOTHING
+        if b"list-type=2" in query:
+            return self.listed(path.rstrip(b"/") + b"/", dict(parse_qsl(query.decode())))
         found = self.objects.get(path)
         if found is None:
             return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", _NOTHING
@@ -96,6 +108,39 @@ class _Server:
                 stop - start, start, stop - 1, len(data),
             )  # fmt: skip
         return line + _FACTS + tag + b"\r\n\r\n", _NOTHING if method == b"HEAD" else data[start:stop]
+
+    def tag(self, body: memoryview) -> bytes:
+        return b'"%s"' % hashlib.md5(body).hexdigest().encode() if self.tells_md5 else b'"%d"' % next(self.numbers)
+
+    def listed(self, bucket: bytes, asked: dict[str, str]) -> Answer:
+        """The objects below a prefix, up to a thousand; below folders only if no delimiter is given."""
+        begin, delimiter = asked.get("prefix", ""), asked.get("delimiter")
+        after = asked.get("continuation-token") or asked.get("start-after", "")
+        keys = sorted(key[len(bucket) :].decode() for key in self.objects if key.startswith(bucket + begin.encode()))
+        entries: list[str] = []
+        folders: set[str] = set()
+        last = after if delimiter and after.endswith(delimiter) else ""
+        for key in keys:
+            if key <= after or (delimiter and last.endswith(delimiter) and key.startswith(last)):
+                continue
+            if len(entries) + len(folders) == _PAGE:
+                break
+            name, found, _ = key[len(begin) :].partition(delimiter) if delimiter else (key, "", "")
+            last = f"{begin}{name}{found}" if found else key
+            if found:
+                folders.add(f"<CommonPrefixes><Prefix>{escape(last)}</Prefix></CommonPrefixes>")
+            else:
+                data, tag = self.objects[bucket + key.encode()]
+                entries.append(
+                    f"<Contents><Key>{escape(key)}</Key><Size>{len(data)}</Size><ETag>{escape(tag.decode())}</ETag>"
+                    "<LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
+                )
+        else:
+            last = ""
+        more = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{escape(last)}</NextContinuationToken>"
+        text = "".join((_LIST, *entries, *sorted(folders), more if last else "", "</ListBucketResult>")).encode()
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\nContent-Length: %d\r\n\r\n" % len(text)
+        return head, memoryview(text)
 
     def serve(self, listening: socket.socket) -> None:
         waiting = selectors.DefaultSelector()
@@ -138,6 +183,8 @@ class _Server:
             # Only what is put has a body; looking for its length takes as long as the answer.
             length = int(_fields(head).get(b"content-length", b"0")) if head.startswith(b"PUT") else 0
             stop = end + 4 + length
+            if stop > len(buffer) and b"100-continue" in head:
+                connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
             body = memoryview(bytearray(length))
             come = min(len(buffer), stop) - end - 4
             body[:come] = bytes(buffer[end + 4 : end + 4 + come])
@@ -155,4 +202,4 @@ class _Server:
 
 
 if __name__ == "__main__":
-    _Server(float(sys.argv[2])).serve(socket.socket(fileno=int(sys.argv[1])))
+    _Server(float(sys.argv[2]), sys.argv[3] == "1").serve(socket.socket(fileno=int(sys.argv[1])))

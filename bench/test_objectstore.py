@@ -42,8 +42,8 @@ Positions = list[tuple[int, int, int]]
 
 
 @contextlib.contextmanager
-def small_server(delay: float) -> Iterator[servers.S3]:
-    with bench.s3_server.running(delay) as endpoint:
+def small_server(delay: float, *, tells_md5: bool = False) -> Iterator[servers.S3]:
+    with bench.s3_server.running(delay, tells_md5=tells_md5) as endpoint:
         yield servers.S3("small", int(endpoint.rpartition(":")[2]))
 
 

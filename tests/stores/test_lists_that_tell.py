@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,14 +91,15 @@ def test_what_comes_between_a_list_and_the_copy_is_not_lost(s3: S3, url: str, pr
     for number in range(60):
         here.put(f"a/{number}", b"mine")
     there = open_store(url, "w", s3.options)
+    # Not by the way on which everything waits for them.
+    elsewhere = open_store(url, "w", replace(s3, port=proxy.target).options)
     others = {"a/3": b"theirs", "a/4": b"mine"}
+    first = threading.Lock()
 
     def meanwhile(request: Request) -> None:
-        if request.method == "PUT" and others:
-            put = dict(others)
-            others.clear()
-            for key, data in put.items():
-                there.put(key, data)
+        with first:
+            while request.method == "PUT" and others:
+                elsewhere.put(*others.popitem())
 
     proxy.spoil = meanwhile
     report = zvcore.copy(tmp_path / "a", url, storage_options=s3.options, threads=1)

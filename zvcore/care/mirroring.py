@@ -16,7 +16,9 @@ from functools import partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from zvcore.care.copying_together import LARGEST, Wanted, copied_together
 from zvcore.care.document_order import DocumentOrder
+from zvcore.care.mirror_places import opened
 from zvcore.care.mirror_questions import CopyQuestion, SyncQuestion
 from zvcore.care.refusals import is_strange_name, passing_over, refusal, tell_refused, tell_strange_names
 from zvcore.engine import thread_count
@@ -26,20 +28,17 @@ from zvcore.errors import (
     InvalidKeyError,
     NotFoundError,
     ZvcoreError,
-    without_credentials,
 )
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
 from zvcore.signatures import asked_by
-from zvcore.stores.base import UnlistedError
+from zvcore.stores.base import Facts
 from zvcore.stores.between_folders import between_folders
 from zvcore.stores.confined import ConfinedStore, Confinement
 from zvcore.stores.copying import Sparsely, copied_as_file, have_same_bytes
 from zvcore.stores.local import LocalStore
-from zvcore.stores.opening import ARCHIVE_ENDINGS, open_beside, open_store
 from zvcore.stores.others import Other, unreadable
-from zvcore.stores.overlap import are_same, overlap
-from zvcore.stores.request_threads import side_by_side
+from zvcore.stores.request_threads import Ahead, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -48,14 +47,16 @@ if TYPE_CHECKING:
 
     from zvcore.care.mirror_questions import MirrorQuestion
     from zvcore.stores import Store
-    from zvcore.stores.base import Facts, Refused, Snapshot
-    from zvcore.stores.single_file import SingleFileStore
+    from zvcore.stores.base import Refused, Snapshot
 
 __all__ = ["copy", "sync"]
 
 _BLOCK = 8 << 20
 _BATCH = 512
 _AT_ONCE = 16
+# Where answers come from far away, and objects are large; and how many small ones are worth to be copied together.
+_REQUESTS_AT_ONCE = 32
+_TOGETHER_FROM = 4
 # What nobody asked for yet; and what no list names, so that it is most likely not there.
 _UNTOLD = "untold"
 _UNLISTED = "unlisted"
@@ -92,87 +93,6 @@ def sync(asked: SyncQuestion) -> Report:
     return _Mirror(asked, overwrite=True, size_only=asked.size_only).run(delete=asked.delete)
 
 
-def _opened(asked: MirrorQuestion) -> tuple[Store, Store]:
-    src, dst, options = asked.src, asked.dst, asked.storage_options
-    own = asked.source_options
-    # Archives are written on disks of this machine only: elsewhere they are files like others.
-    as_files = _is_url(dst) and _is_archive(dst) and _is_archive(src)
-    source = _source(src, own if own is not None else options if _is_url(src) else None, as_files)
-    options = options if _is_url(dst) else None
-    if source.file is not None:
-        target: Store | None = open_beside(os.fsdecode(dst), "w", options)
-        if target is None:
-            raise ValueError(without_credentials(f"{src} is a file, so the destination must name one, not {dst}"))
-    else:
-        try:
-            target = open_store(dst, "r" if asked.dry_run else "w", options)
-        except NotFoundError:
-            from zvcore.stores.memory import MemoryStore
-
-            target = MemoryStore()  # nothing is there yet, and a dry run makes nothing
-    if are_same(source, target):
-        raise ValueError(without_credentials(f"{src} and {dst} are the same place"))
-    if source.file is None and overlap(source, target):
-        raise ValueError(without_credentials(f"one of {src} and {dst} lies in the other"))
-    return source, target
-
-
-def _is_url(path: Any) -> bool:
-    return isinstance(path, str) and "://" in path
-
-
-def _is_archive(path: Any) -> bool:
-    return isinstance(path, str | os.PathLike) and os.fsdecode(path).lower().endswith(ARCHIVE_ENDINGS)
-
-
-def _source(src: Any, options: Mapping[str, Any] | None, archives_are_files: bool) -> Store:
-    if archives_are_files:
-        file = open_beside(os.fsdecode(src), "r", options)
-        if file is not None and file.exists(str(file.file)):
-            return file
-    if isinstance(src, (str, os.PathLike)):
-        text = os.fsdecode(src)
-        if "://" not in text and os.path.isdir(text):
-            # A folder that others made may have links to anything on this machine.
-            return ConfinedStore(Confinement(text))
-        if "://" not in text and os.path.isfile(text) and not _is_archive(text):
-            file = open_beside(text, "r", options)
-            if file is not None:
-                return file
-    store = open_store(src, "r", options)
-    return _listed_or_file(store, src, options) if _is_url(src) else store
-
-
-def _listed_or_file(store: Store, src: str, options: Mapping[str, Any] | None) -> Store:
-    """What lies under an address, or else the one object that it names, which needs no list."""
-    unlisted: UnlistedError | None = None
-    try:
-        if next(store.list(), None) is not None:
-            return store
-    except UnlistedError as error:
-        unlisted = error
-    file = open_beside(src, "r", options)
-    if file is not None and not file.exists(str(file.file)):
-        file = None
-    if unlisted is None or (file is not None and not _is_page(file)):
-        if file is None:
-            raise NotFoundError("there is nothing here", key=src)
-        return file
-    text = (
-        "the web server answers with a page, as for folders"
-        if file is not None
-        else f"{unlisted.message}, and has no file of this name"
-    )
-    raise UnlistedError(f"{text}: copy files one by one, or a dataset with zvcore convert", key=src) from None
-
-
-def _is_page(file: SingleFileStore) -> bool:
-    """Whether a web server that lists nothing answers with a page where no page is asked for."""
-    name = file.file.lower()
-    begin = bytes(file.get(file.file, 0, 32) or b"").lstrip().lower()
-    return begin.startswith((b"<!doctype html", b"<html")) and not name.endswith((".html", ".htm"))
-
-
 class _Done(NamedTuple):
     """What was done about an object, and how many bytes it has; of one that was put there, the MD5 of its bytes."""
 
@@ -181,13 +101,22 @@ class _Done(NamedTuple):
     digest: str | None = None
 
 
+class _Known(NamedTuple):
+    """What is known of an object, here and there."""
+
+    key: str
+    here: _Told
+    there: _Told
+
+
 class _Mirror:
     """One run of copying."""
 
     def __init__(self, asked: MirrorQuestion, *, overwrite: bool, size_only: bool = False) -> None:
-        self.source, self.target = _opened(asked)
+        self.source, self.target, self._listed = opened(asked)
         self._asked, self._overwrite, self._size_only = asked, overwrite, size_only
-        self._at_once = thread_count(asked.threads) or _AT_ONCE
+        far = self.source.remote or self.target.remote
+        self._at_once = thread_count(asked.threads) or (_REQUESTS_AT_ONCE if far else _AT_ONCE)
         self._order = DocumentOrder()
         self._local = None if self.target.local_root is None else os.path.realpath(self.target.local_root)
         self._folders: dict[str, bytes | None] = {"": self._local}
@@ -212,7 +141,9 @@ class _Mirror:
         folders: list[str] = []
         if self.source.file is None:
             folders = self._folders_at_source(report)
-        with shown(self._asked.progress, self._keys(), "copying", "object") as watch:
+        # Listed once more only if somebody looks.
+        counted = (key for listed in (self._keys,) for key in listed())
+        with shown(self._asked.progress, counted, "copying", "object") as watch:
             self._pass(report, self._data(late, self._refused(report, strange)), watch)
             left = len(late)
             for _, stage in groupby(sorted(late, key=self._stage), self._stage):
@@ -240,7 +171,9 @@ class _Mirror:
     def _keys(self, refused: Refused = passing_over) -> Iterator[str]:
         if self.source.file is not None:
             return iter([self.source.file])
-        return self.source.list_readable(refused)
+        # The first time, the list that was needed to find out what is there.
+        listed, self._listed = self._listed, None
+        return self.source.list_readable(refused) if listed is None else listed.told(refused)
 
     def _data(self, late: list[str], refused: Refused) -> Iterator[str]:
         """The keys that are no documents; those go to `late`."""
@@ -256,11 +189,21 @@ class _Mirror:
     def _pass(self, report: Report, keys: Iterable[str], watch: Callable[[int], None]) -> None:
         pending = iter(keys)
         batches = iter(lambda: [*islice(pending, _BATCH)], [])
-        with closing(self._done_by_system(batches)) as told:
-            for batch, done in told:
-                done.update(self._done_one_by_one([key for key in batch if key not in done]))
-                self._tell(report, [(key, done[key]) for key in batch])
-                watch(len(batch))
+        with closing(self._done(batches)) as found:
+            for done in found:
+                self._tell(report, done.items())
+                watch(len(done))
+
+    def _done(self, batches: Iterable[Sequence[str]]) -> Generator[dict[str, _Done | ZvcoreError]]:
+        """What was done about the keys of each batch."""
+        if self._folders_alike is None:
+            with closing(self._told_ahead(batches)) as found:
+                for told in found:
+                    yield self._done_about(told)
+            return
+        with closing(self._done_by_system(batches)) as some:
+            for batch, done in some:
+                yield done | self._done_about(self._told([key for key in batch if key not in done]))
 
     def _tell(self, report: Report, done: Iterable[tuple[str, _Done | ZvcoreError]]) -> None:
         for key, outcome in done:
@@ -271,11 +214,44 @@ class _Mirror:
             if outcome.what == "copied":
                 report.count("bytes copied", outcome.size)
 
-    def _done_one_by_one(self, batch: Sequence[str]) -> dict[str, _Done | ZvcoreError]:
-        told = zip(batch, _facts(self.source, batch), self._there([*map(self._to, batch)]), strict=True)
-        done = dict(zip(batch, self._side_by_side(self._mirrored, [*told]), strict=True))
+    def _told_ahead(self, batches: Iterable[Sequence[str]]) -> Generator[Sequence[_Known]]:
+        """What is told of each batch: asked for while the one before is copied."""
+        ahead: Ahead[Sequence[_Known]] | None = None
+        try:
+            for batch in batches:
+                one, ahead = ahead, Ahead(partial(self._told, batch))
+                if one is not None:
+                    yield one.result()
+            if ahead is not None:
+                yield ahead.result()
+        finally:
+            if ahead is not None:
+                ahead.give_up()
+
+    def _told(self, batch: Sequence[str]) -> Sequence[_Known]:
+        return [*map(_Known, batch, _facts(self.source, batch), self._there([*map(self._to, batch)]))]
+
+    def _done_about(self, told: Sequence[_Known]) -> dict[str, _Done | ZvcoreError]:
+        done: dict[str, _Done | ZvcoreError] = {**self._done_together(told)}
+        left = [one for one in told if one.key not in done]
+        done.update(zip((one.key for one in left), self._side_by_side(self._mirrored, left), strict=True))
         done.update(self._checked({key: one for key, one in done.items() if isinstance(one, _Done)}))
         return done
+
+    def _done_together(self, told: Sequence[_Known]) -> dict[str, _Done]:
+        """Of small objects that are not at the destination, those that were copied without anything to be said."""
+        if self._asked.dry_run or not (self.source.remote or self.target.remote):
+            return {}
+        wanted = [
+            Wanted(key, self._to(key), here.size)
+            for key, here, there in told
+            if isinstance(here, Facts) and here.size <= LARGEST and there in (None, _UNLISTED)
+            if self._leads_in(self._to(key))
+        ]  # fmt: skip
+        if len(wanted) < _TOGETHER_FROM:
+            return {}
+        put = copied_together(self.source, self.target, wanted, self._digest, creates=self._creates)
+        return {key: _Done("copied", *one) for key, one in put.items()}
 
     def _checked(self, done: Mapping[str, _Done]) -> dict[str, _Done | ZvcoreError]:
         """Of those that were put there, what became of them."""
@@ -321,6 +297,9 @@ class _Mirror:
                 listed = self.target.facts_listed(keys)
             except ZvcoreError:
                 listed = None  # of a single wrong name: each is asked for on its own
+            else:
+                # Too few for a list, and not likely to be there.
+                listed = {} if listed is None and not self._overwrite else listed
         return _facts(self.target, keys) if listed is None else [listed.get(key, _UNLISTED) for key in keys]
 
     def _try(self, function: Callable[..., _Done], told: tuple[Any, ...]) -> _Done | ZvcoreError:
@@ -580,4 +559,6 @@ def _md5(store: Store, key: str) -> str:
     while block := store.get(key, at, _BLOCK):
         digest.update(block)
         at += len(block)
+        if len(block) < _BLOCK:
+            break
     return digest.hexdigest()

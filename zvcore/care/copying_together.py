@@ -1,0 +1,107 @@
+"""Small objects copied many at a time, by what stores have to read and to write many at once."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from zvcore.errors import ZvcoreError
+from zvcore.stores.request_threads import Ahead, side_by_side
+from zvcore.stores.writing import ANYTHING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from typing_extensions import Buffer
+
+    from zvcore.stores import Store
+
+__all__ = ["LARGEST", "Wanted", "copied_together"]
+
+# What takes longer than being asked for gains nothing.
+LARGEST = 1 << 20
+# What is read at once, in each of so many lanes.
+_OBJECTS, _BYTES = 64, 4 << 20
+_LANES = 2
+
+
+class Wanted(NamedTuple):
+    """An object that is not at the destination yet, its name there, and how many bytes it has, as far as is known."""
+
+    key: str
+    to: str
+    size: int
+
+
+class _Read(NamedTuple):
+    wanted: Wanted
+    data: bytes | memoryview
+    size: int
+    digest: str
+
+
+def copied_together(
+    source: Store, target: Store, wanted: Sequence[Wanted], digest: Callable[[Buffer], str], *, creates: bool
+) -> Mapping[str, tuple[int, str]]:
+    """How many bytes was copied, and their digest, by the keys of the source. What comes of the others, who copies them
+    one by one finds out.
+
+    creates  nothing is replaced that is at the destination by now
+    """
+    groups = [*_groups(wanted)]
+    copy = partial(_copied, source, target, digest=digest, creates=creates)
+    lanes = [groups[number::_LANES] for number in range(min(_LANES, len(groups)))]
+    return {key: one for some in side_by_side(copy, lanes, _LANES) for key, one in some.items()}
+
+
+def _copied(
+    source: Store, target: Store, groups: Iterable[Sequence[Wanted]], *, digest: Callable[[Buffer], str], creates: bool
+) -> dict[str, tuple[int, str]]:
+    """Each group is read while the one before it is written."""
+    done: dict[str, tuple[int, str]] = {}
+    ahead: Ahead[list[_Read]] | None = None
+    try:
+        for group in groups:
+            begun, ahead = ahead, Ahead(partial(_read, source, group, digest))
+            if begun is not None:
+                done |= _written(target, begun.result(), creates=creates)
+        if ahead is not None:
+            done |= _written(target, ahead.result(), creates=creates)
+    finally:
+        if ahead is not None:
+            ahead.give_up()
+    return done
+
+
+def _groups(wanted: Sequence[Wanted]) -> Iterator[list[Wanted]]:
+    group: list[Wanted] = []
+    held = 0
+    for one in wanted:
+        if group and (len(group) == _OBJECTS or held + one.size > _BYTES):
+            yield group
+            group, held = [], 0
+        group.append(one)
+        held += one.size
+    if group:
+        yield group
+
+
+def _read(source: Store, group: Sequence[Wanted], digest: Callable[[Buffer], str]) -> list[_Read]:
+    try:
+        found = source.snapshots([one.key for one in group])
+    except (ZvcoreError, OSError):
+        return []
+    return [
+        _Read(one, snapshot.data, snapshot.size, digest(snapshot.data))
+        for one, snapshot in zip(group, found, strict=True)
+        if snapshot is not None and memoryview(snapshot.data).nbytes == snapshot.size
+    ]
+
+
+def _written(target: Store, group: Sequence[_Read], *, creates: bool) -> dict[str, tuple[int, str]]:
+    condition = None if creates else ANYTHING
+    try:
+        stored = target.put_each([(one.wanted.to, one.data, condition) for one in group])
+    except (ZvcoreError, OSError):
+        return {}
+    return {one.wanted.key: (one.size, one.digest) for one, done in zip(group, stored, strict=True) if done}
