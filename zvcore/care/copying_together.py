@@ -20,8 +20,8 @@ __all__ = ["LARGEST", "Wanted", "copied_together"]
 
 # What takes longer than being asked for gains nothing.
 LARGEST = 1 << 20
-# What is read at once, in each of so many lanes.
-_OBJECTS, _BYTES = 64, 4 << 20
+# What is read at once, in each of so many lanes; of the first less, so that writing begins early.
+_OBJECTS, _BYTES, _FIRST_BYTES = 64, 4 << 20, 1 << 20
 _LANES = 2
 
 
@@ -75,11 +75,11 @@ def _copied(
 
 def _groups(wanted: Sequence[Wanted]) -> Iterator[list[Wanted]]:
     group: list[Wanted] = []
-    held = 0
+    held, most = 0, _FIRST_BYTES
     for one in wanted:
-        if group and (len(group) == _OBJECTS or held + one.size > _BYTES):
+        if group and (len(group) == _OBJECTS or held + one.size > most):
             yield group
-            group, held = [], 0
+            group, held, most = [], 0, min(2 * most, _BYTES)
         group.append(one)
         held += one.size
     if group:

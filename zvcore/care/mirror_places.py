@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from zvcore.care.mirror_questions import MirrorQuestion
     from zvcore.stores import Store
-    from zvcore.stores.base import Refused
+    from zvcore.stores.base import Facts, Refused
     from zvcore.stores.single_file import SingleFileStore
 
 __all__ = ["Listed", "opened"]
@@ -27,13 +27,13 @@ class Listed:
 
     def __init__(self, store: Store) -> None:
         self.refused: list[tuple[str, OSError | InvalidKeyError]] = []
-        self.keys = [*store.list_readable(lambda key, error: self.refused.append((key, error)))]
+        self.objects = [*store.list_told(lambda key, error: self.refused.append((key, error)))]
 
-    def told(self, refused: Refused) -> Iterator[str]:
-        """As `Store.list_readable` does."""
+    def told(self, refused: Refused) -> Iterator[tuple[str, Facts | None]]:
+        """As `Store.list_told` does."""
         for key, error in self.refused:
             refused(key, error)
-        return iter(self.keys)
+        return iter(self.objects)
 
 
 _Found: TypeAlias = "tuple[Store, Listed | None]"
@@ -96,7 +96,7 @@ def _listed_or_file(store: Store, src: str, options: Mapping[str, Any] | None) -
     unlisted: UnlistedError | None = None
     try:
         listed = Listed(store)
-        if listed.keys or listed.refused:
+        if listed.objects or listed.refused:
             return store, listed
     except UnlistedError as error:
         unlisted = error

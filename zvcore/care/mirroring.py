@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import time
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -57,6 +58,8 @@ _AT_ONCE = 16
 # Where answers come from far away, and objects are large; and how many small ones are worth to be copied together.
 _REQUESTS_AT_ONCE = 32
 _TOGETHER_FROM = 4
+# For so many seconds a list is believed.
+_LIST_IS_NEW = 60.0
 # What nobody asked for yet; and what no list names, so that it is most likely not there.
 _UNTOLD = "untold"
 _UNLISTED = "unlisted"
@@ -120,6 +123,9 @@ class _Mirror:
         self._order = DocumentOrder()
         self._local = None if self.target.local_root is None else os.path.realpath(self.target.local_root)
         self._folders: dict[str, bytes | None] = {"": self._local}
+        # What the source's list told, when that was, of what is next.
+        self._by_list: dict[str, Facts] = {}
+        self._listed_at = time.monotonic()
         # Services that encrypt have tags that look like MD5s and are something else.
         self._tells_md5 = True
         self._creates = self.target.creates and not asked.dry_run
@@ -171,16 +177,25 @@ class _Mirror:
     def _keys(self, refused: Refused = passing_over) -> Iterator[str]:
         if self.source.file is not None:
             return iter([self.source.file])
-        # The first time, the list that was needed to find out what is there.
+        return self.source.list_readable(refused)
+
+    def _told_keys(self, refused: Refused) -> Iterator[tuple[str, Facts | None]]:
+        """All keys, with what their list tells of each."""
+        if self.source.file is not None:
+            return iter([(self.source.file, None)])
+        # What was listed to find out what is there has just been listed.
         listed, self._listed = self._listed, None
-        return self.source.list_readable(refused) if listed is None else listed.told(refused)
+        self._listed_at = time.monotonic()
+        return self.source.list_told(refused) if listed is None else listed.told(refused)
 
     def _data(self, late: list[str], refused: Refused) -> Iterator[str]:
         """The keys that are no documents; those go to `late`."""
-        for key in self._keys(refused):
+        for key, facts in self._told_keys(refused):
             if self.source.file is None and self._order.stage(key) is not None:
                 late.append(key)
             else:
+                if facts is not None:
+                    self._by_list[key] = facts
                 yield key
 
     def _stage(self, key: str) -> tuple[int, bool]:
@@ -229,7 +244,12 @@ class _Mirror:
                 ahead.give_up()
 
     def _told(self, batch: Sequence[str]) -> Sequence[_Known]:
-        return [*map(_Known, batch, _facts(self.source, batch), self._there([*map(self._to, batch)]))]
+        listed = {key: self._by_list.pop(key) for key in batch if key in self._by_list}
+        if time.monotonic() - self._listed_at > _LIST_IS_NEW:
+            listed.clear()
+        asked = [key for key in batch if key not in listed]
+        here = {**listed, **dict(zip(asked, _facts(self.source, asked), strict=True))}
+        return [*map(_Known, batch, map(here.__getitem__, batch), self._there([*map(self._to, batch)]))]
 
     def _done_about(self, told: Sequence[_Known]) -> dict[str, _Done | ZvcoreError]:
         done: dict[str, _Done | ZvcoreError] = {**self._done_together(told)}

@@ -301,6 +301,10 @@ class Store(ABC):
         """
         return self.list(prefix)
 
+    def list_told(self, refused: Refused) -> Iterator[tuple[str, Facts | None]]:
+        """`list_readable`, with the `facts` of each as far as the list itself tells them."""
+        return ((key, None) for key in self.list_readable(refused))
+
     @abstractmethod
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         """What a folder holds itself, in order: (names of folders, names of objects)."""

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zvcore.errors import StoreError, ZvcoreError, without_credentials
+from zvcore.stores.base import Facts
 from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Span
     from zvcore.stores.writing import Anything
 
-__all__ = ["Arrived", "ChangedError", "Client", "Found", "Version"]
+__all__ = ["Arrived", "ChangedError", "Client", "Found", "Version", "facts_of"]
 
 
 class Version(NamedTuple):
@@ -157,6 +158,10 @@ class Client(ABC):
     def list(self, folder: str) -> builtins.list[str]:
         """The paths of all objects below a folder ("" or ending with a slash)."""
 
+    def listed(self, folder: str) -> dict[str, Version | None]:
+        """The same, with the version of each as far as lists tell it."""
+        return dict.fromkeys(self.list(folder))
+
     @abstractmethod
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
         """(paths of folders, paths of objects) directly below a folder."""
@@ -186,3 +191,11 @@ def first_line(error: BaseException) -> str:
     """What a library says went wrong, without what only its authors can read, and passwords in its addresses."""
     text = without_credentials(str(error)).strip().partition("\n")[0].strip()
     return text or type(error).__name__
+
+
+def facts_of(version: Version | None) -> Facts | None:
+    """What a version tells of an object: a tag that looks like an MD5 passes for one."""
+    if version is None:
+        return None
+    tag = "" if version.e_tag is None else version.e_tag.strip('"').lower()
+    return Facts(version.size, tag if len(tag) == 32 and not tag.strip("0123456789abcdef") else None)

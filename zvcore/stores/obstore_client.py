@@ -10,13 +10,12 @@ import obstore.store
 from obstore import exceptions
 
 from zvcore.cached import cached_property
-from zvcore.errors import AccessRefusedError, NotFoundError, StoreError, UnsupportedError
-from zvcore.stores.base import UnlistedError
-from zvcore.stores.clients import Arrived, ChangedError, Client, Found, Version, first_line
+from zvcore.errors import NotFoundError, StoreError, UnsupportedError
+from zvcore.stores.clients import Arrived, ChangedError, Found, Version, first_line
 from zvcore.stores.obstore_calls import HTTP_FAILURES, awaiting, begin, failure, with_threads
+from zvcore.stores.obstore_lists import ObstoreLists
 from zvcore.stores.obstore_stores import ObstoreMaker
 from zvcore.stores.own_requests import OwnRequests, is_strong
-from zvcore.stores.request_threads import side_by_side
 from zvcore.stores.writing import Anything
 
 if TYPE_CHECKING:
@@ -39,9 +38,6 @@ _MULTIPART_FROM = 32 << 20
 _MOST_PARTS = 9_000
 # Connections that break in the middle of an answer; obstore itself repeats only what fails before.
 _REQUESTS = 4
-_LISTED_AT_ONCE = 1000
-# Of other services obstore lists everything, and drops what comes before.
-_BEGIN_IN_THE_MIDDLE = (obstore.store.S3Store, obstore.store.GCSStore)
 _NOTHING = memoryview(b"")
 # No object has as many bytes.
 _BEYOND_ALL = 1 << 62
@@ -69,7 +65,7 @@ class _CutOffError(StoreError):
     """An answer has other bytes than it says: lost on their way, and no damage of the object. Another may have all."""
 
 
-class ObstoreClient(Client):
+class ObstoreClient(ObstoreLists):
     """`make(writing, **options)` makes obstore's store, at the root of a bucket or server; with `packed`, one that asks
     for objects as they are stored, where that can be said.
     """
@@ -88,8 +84,6 @@ class ObstoreClient(Client):
         self._takes_ranges = True
         self._takes_suffixes = True
         self._takes_heads = True
-        # Whether a web server lists what it has, once that has shown.
-        self._lists: bool | None = None
         # Method -> by what its last answer has told versions apart.
         self._told: dict[str, tuple[bool, ...]] = {}
         # Folders whose objects the server unpacks unless it is told not to.
@@ -448,105 +442,6 @@ class ObstoreClient(Client):
             raise failure(error, names[0]) from None
 
     # --- listing
-
-    def list(self, folder: str) -> builtins.list[str]:
-        begin(folder)
-        try:
-            stream = obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=_LISTED_AT_ONCE)
-            found = self._objects(found for page in stream for found in page)
-        except FileNotFoundError:
-            return []
-        except (exceptions.BaseError, TimeoutError) as error:
-            raise self._listing_failure(error, folder) from None
-        if not found:
-            self._check_that_it_lists(folder)
-        return found
-
-    def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
-        begin(folder)
-        try:
-            found = obstore.list_with_delimiter(self._listing, folder.rstrip("/") or None)
-        except FileNotFoundError:
-            return [], []
-        except (exceptions.BaseError, TimeoutError) as error:
-            raise self._listing_failure(error, folder) from None
-        if not found["common_prefixes"] and not found["objects"]:
-            self._check_that_it_lists(folder)
-        return list(found["common_prefixes"]), self._objects(found["objects"])
-
-    def some(self, folder: str, most: int) -> builtins.list[str]:
-        begin(folder)
-        try:
-            page = next(iter(obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=max(1, most))), [])
-        except FileNotFoundError:
-            return []
-        except (exceptions.BaseError, TimeoutError) as error:
-            raise self._listing_failure(error, folder) from None
-        if not page:
-            self._check_that_it_lists(folder)
-        below = [path for one in page if (path := one["path"]).startswith(folder)]
-        found = [path for path in below if "/" not in path[len(folder) :]]
-        # Such lists go down into folders, which may fill it.
-        return found[:most] if found or len(page) < most else super().some(folder, most)
-
-    def listed_after(self, path: str, folder: str, last: str, most: int) -> dict[str, Version] | None:
-        if not isinstance(self._listing, _BEGIN_IN_THE_MIDDLE):
-            return None
-        begin(folder)
-        found: dict[str, Version] = {}
-        try:
-            pages = obstore.list(
-                self._listing, folder.rstrip("/") or None, offset=path, chunk_size=min(most, _LISTED_AT_ONCE)
-            )
-            for page in pages:
-                # What is empty may only mark a folder of this name, see `_objects`.
-                found.update((one["path"], self._version(one, "LIST")) for one in page if one["size"])
-                if len(found) >= most or page[-1]["path"] >= last:
-                    break
-        except FileNotFoundError:
-            return {}
-        except (exceptions.BaseError, TimeoutError) as error:
-            raise self._listing_failure(error, folder) from None
-        return found
-
-    def _objects(self, listed: Iterable[ObjectMeta]) -> builtins.list[str]:
-        """The paths of what is listed, without what only marks a folder: an empty object whose name ends with a slash,
-        as consoles of services and other libraries make them. obstore lists it under a name without the slash, by which
-        nobody can read it.
-        """
-        found = [(one["path"], one["size"]) for one in listed]
-        empty = [path for path, size in found if size == 0]
-        marking = {path for path, marks in zip(empty, side_by_side(self._marks, empty), strict=True) if marks}
-        return [path for path, _ in found if path not in marking]
-
-    def _marks(self, path: str) -> bool:
-        try:
-            return self.head(path) is None
-        except AccessRefusedError:
-            return False  # whoever wants to read it is told
-
-    def _check_that_it_lists(self, folder: str) -> None:
-        """Some web servers say of every folder that it is not there, which obstore takes for empty ones: who lists has
-        something in one of those around it.
-        """
-        around = "" if self._lists is False else folder.rstrip("/")
-        while self._is_http and not self._lists:
-            if not around:
-                self._lists = False
-                raise UnlistedError("this web server does not list what it has", key=folder)
-            around = around.rpartition("/")[0]
-            try:
-                found = obstore.list_with_delimiter(self._listing, around or None)
-            except (exceptions.BaseError, FileNotFoundError, TimeoutError) as error:
-                raise self._listing_failure(error, folder) from None
-            self._lists = bool(found["common_prefixes"] or found["objects"]) or None
-
-    def _listing_failure(self, error: Exception, folder: str) -> Exception:
-        if self._is_http:
-            return UnlistedError("this web server does not list what it has", key=folder)
-        if "404 Not Found" in first_line(error):
-            return NotFoundError("the bucket or the access key does not exist", key=folder)
-        return failure(error, folder)
 
 
 def _rebuild(make: Callable[..., Any], is_http: bool, plain: bool) -> ObstoreClient:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import errno
 import os
+import re
 import selectors
 import socket
 import ssl
@@ -19,6 +20,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 from urllib.parse import urlsplit
 
@@ -91,18 +93,30 @@ class Wanted(NamedTuple):
 
 
 def address_of(url: str, method: str = "GET") -> Address:
-    parts = urlsplit(url)
-    host = parts.hostname or ""
+    simple = _SIMPLE.fullmatch(url)
+    if simple is None:
+        parts = urlsplit(url)
+        origin, target = (
+            f"{parts.scheme}://{parts.netloc}",
+            (parts.path or "/") + (f"?{parts.query}" * bool(parts.query)),
+        )
+    else:
+        origin, target = simple.groups()
+    place, fields = _origin(origin)
+    return Address(place, f"{method} {target} HTTP/1.1{fields}".encode("ascii"))
+
+
+# An address of which nothing has to be looked at more closely, as all that are signed.
+_SIMPLE = re.compile(r"(https?://[^/?#\s\\]+)(/[!-\"$-~]*)")
+
+
+@lru_cache(maxsize=64)
+def _origin(origin: str) -> tuple[Place, str]:
+    """Where connections lead, and what stands behind the first line of a request."""
+    parts = urlsplit(origin)
     secure = parts.scheme == "https"
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    lines = (
-        f"{method} {target} HTTP/1.1",
-        f"Host: {parts.netloc.rpartition('@')[2]}",
-        "User-Agent: zvcore",
-        "Accept: */*",
-        "",
-    )
-    return Address(Place(secure, host, parts.port or (443 if secure else 80)), "\r\n".join(lines).encode("ascii"))
+    fields = ("", f"Host: {parts.netloc.rpartition('@')[2]}", "User-Agent: zvcore", "Accept: */*", "")
+    return Place(secure, parts.hostname or "", parts.port or (443 if secure else 80)), "\r\n".join(fields)
 
 
 class _Connection:

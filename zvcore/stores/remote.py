@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from zvcore.errors import CorruptDataError, InvalidKeyError, ZvcoreError, without_credentials
 from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.base import Facts, Snapshot, Stamp, Store, as_parts, check_span, not_passing_over, prefix_path
-from zvcore.stores.clients import ChangedError, Version
+from zvcore.stores.clients import ChangedError, Version, facts_of
 from zvcore.stores.files import encode_key
 from zvcore.stores.one_place import LookedAt, Place
 from zvcore.stores.ranges import coalesce
@@ -320,13 +320,13 @@ class RemoteStore(Store):
         found: dict[str, Version | None] = {**(self._listed(names) or {})}
         # What a list does not have may be there nevertheless.
         found.update(self._heads([name for name in names if name not in found]))
-        return [_facts(found[name]) for name in names]
+        return [facts_of(found[name]) for name in names]
 
     def facts_listed(self, keys: Iterable[str]) -> dict[str, Facts] | None:
         found = self._listed([*keys])
         if found is None:
             return None
-        return {key: told for key, version in found.items() if (told := _facts(version)) is not None}
+        return {key: told for key, version in found.items() if (told := facts_of(version)) is not None}
 
     def _listed(self, keys: Sequence[str]) -> dict[str, Version] | None:
         """As many of these objects as a list tells of that is not much longer than they are many.
@@ -357,7 +357,7 @@ class RemoteStore(Store):
         return self._shared.telling({self._path(key): version for key, version in versions.items()})
 
     def md5(self, key: str) -> str | None:
-        told = _facts(self._head(key))
+        told = facts_of(self._head(key))
         return None if told is None else told.md5
 
     def _heads(self, keys: Sequence[str]) -> dict[str, Version | None]:
@@ -390,6 +390,13 @@ class RemoteStore(Store):
         if len(keys) < len(found):
             self._tell_names(found, refused)
         return iter(sorted(keys))
+
+    def list_told(self, refused: Refused) -> Iterator[tuple[str, Facts | None]]:
+        found = self._client.listed(self._prefix)
+        keys = self._relative(found, self._prefix)
+        if len(keys) < len(found):
+            self._tell_names(found, refused)
+        return ((key, facts_of(found.get(self._prefix + key))) for key in sorted(keys))
 
     def _tell_names(self, paths: Iterable[str], refused: Refused) -> None:
         """Of objects under names that are no keys: who asks for all objects would leave them out unawares."""
@@ -585,13 +592,6 @@ def _check_length(data: memoryview, key: str, offset: int, expected: int) -> Non
 def _joined(data: Buffer | Sequence[Buffer]) -> Buffer:
     parts = as_parts(data)
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _facts(version: Version | None) -> Facts | None:
-    if version is None:
-        return None
-    tag = "" if version.e_tag is None else version.e_tag.strip('"').lower()
-    return Facts(version.size, tag if len(tag) == 32 and not tag.strip("0123456789abcdef") else None)
 
 
 def _rebuild(client: Client, root: str, prefix: str, place: Hashable, read_only: bool) -> RemoteStore:

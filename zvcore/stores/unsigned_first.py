@@ -120,6 +120,9 @@ class UnsignedFirst(Client):
     def list(self, folder: str) -> builtins.list[str]:
         return self._ask(lambda client: client.list(folder))
 
+    def listed(self, folder: str) -> dict[str, Version | None]:
+        return self._ask(lambda client: client.listed(folder))
+
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
         return self._ask(lambda client: client.list_dir(folder))
 
