@@ -394,9 +394,10 @@ def test_holes_of_files_stay_holes(tmp_path: Path) -> None:
         pytest.skip("the file system does not tell of holes")
     assert zvcore.copy(tmp_path / "a", tmp_path / "b").ok
     copy_object(LocalStore(tmp_path / "a"), "middle", LocalStore(tmp_path / "c"), "middle")
-    for path in (*(tmp_path / "b").iterdir(), tmp_path / "c" / "middle"):
+    assert zvcore.copy(tmp_path / "a" / "middle", tmp_path / "one").ok
+    for path in (*(tmp_path / "b").iterdir(), tmp_path / "c" / "middle", tmp_path / "one"):
         assert path.stat().st_size == size and path.stat().st_blocks * 512 < 1 << 20
-    for path in (tmp_path / "b" / "middle", tmp_path / "c" / "middle"):
+    for path in (tmp_path / "b" / "middle", tmp_path / "c" / "middle", tmp_path / "one"):
         with open(path, "rb") as file:
             for place in (3, size // 2 + 5, size - len(piece)):
                 file.seek(place)

@@ -65,13 +65,13 @@ class BetweenFolders:
                 begun.give_up()
 
     def _copies(self, keys: Sequence[str]) -> FileCopies:
-        names = [encode_key(key) for key in keys]
-        ways = [(self._way + name).rpartition(b"/") for name in names]
+        wanted = []
+        for name in map(encode_key, keys):
+            above, _, last = (self._way + name).rpartition(b"/")
+            wanted.append((above or b".", last, self._target + name))
         return FileCopies(
-            self._descriptor, [above or b"." for above, _, _ in ways], [name for _, _, name in ways],
-            [self._target + name for name in names],
-            root=len(self._target) - 1, durability=self._durability, largest=_LARGEST, creates=self._creates,
-            compares=self._compares,
+            self._descriptor, wanted, root=len(self._target) - 1, durability=self._durability, largest=_LARGEST,
+            creates=self._creates, compares=self._compares,
         )  # fmt: skip
 
 

@@ -4,19 +4,17 @@ from zvcore.stores.files import OpenFile
 
 @final
 class FileCopies:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         source: int,
-        above: list[bytes],
-        names: list[bytes],
-        paths: list[bytes],
+        wanted: list[tuple[bytes, bytes, bytes]],
         *,
         root: int,
         durability: int,
         largest: int,
         creates: bool,
         compares: bool,
-    ) -> None: ...
+    ) -> FileCopies: ...
     def work(self) -> bool: ...
     def stop(self) -> None: ...
     def outcomes(self) -> list[tuple[str, int] | None]: ...

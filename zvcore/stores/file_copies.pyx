@@ -211,28 +211,28 @@ cdef class FileCopies:
     cdef list held                  # what the pairs point to
 
     def __cinit__(
-        self, int source, list above, list names, list paths, *, Py_ssize_t root, int durability, uint64_t largest,
-        bint creates, bint compares,
+        self, int source, list wanted, *, Py_ssize_t root, int durability, uint64_t largest, bint creates,
+        bint compares,
     ) -> None:
         """
-        source    an open folder, below which the files are, each by the folder above it and its name; no links are
-                  followed
-        paths     where they are to be, absolute; `root` bytes of each name the folder that is copied to
+        source    an open folder, below which the files are
+        wanted    (the folder above it, its name, where it is to be) of each: from `source` on, where no links are
+                  followed, and absolute; `root` bytes of that name the folder that is copied to
         largest   files of more bytes are left
         creates   else nothing is copied
         compares  else files of the same size are taken for the same
         """
         cdef int64_t i
-        self.count = len(paths)
+        self.count = len(wanted)
         self.pairs = <Pair *> malloc((self.count + 1) * sizeof(Pair))
         if self.pairs == NULL:
             raise MemoryError()
         # The paths are copies: they are changed while folders are made.
-        self.held = [above, names, [bytearray(path + b"\0") for path in paths]]
-        for i in range(self.count):
-            self.pairs[i].above = PyBytes_AS_STRING(above[i])
-            self.pairs[i].name = PyBytes_AS_STRING(names[i])
-            self.pairs[i].path = <bytearray> (<list> self.held[2])[i]
+        self.held = [(above, name, bytearray(path + b"\0")) for above, name, path in wanted]
+        for i, (above, name, path) in enumerate(self.held):
+            self.pairs[i].above = PyBytes_AS_STRING(<bytes?> above)
+            self.pairs[i].name = PyBytes_AS_STRING(<bytes?> name)
+            self.pairs[i].path = <bytearray> path
             self.pairs[i].what = LEFT
         self.asked.source = source
         self.asked.root = root
