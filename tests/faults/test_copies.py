@@ -13,6 +13,7 @@ import pytest
 import zvcore
 from tests.faults.support import run
 from tests.processes import start, told
+from zvcore.stores import LocalStore
 from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
@@ -105,3 +106,23 @@ def test_what_is_there_is_left_or_replaced_whole(tmp_path: Path, function) -> No
         assert told == changed - {"new"}, "a pipe is no object, and a link to nothing none either"
     assert (tmp_path / "elsewhere").read_bytes() == b"precious"
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_is_only_read_is_not_written(tmp_path: Path) -> None:
+    make(tmp_path / "a", 20)
+    (tmp_path / "b").mkdir()
+    report = zvcore.copy(tmp_path / "a", LocalStore(tmp_path / "b", read_only=True))
+    assert not report.ok and all("read" in one.what for one in report.problems if one.fatal)
+    assert not files(tmp_path / "b")
+
+
+def test_stores_that_are_derived_write_themselves(tmp_path: Path) -> None:
+    class Turned(LocalStore):
+        def put_data(self, key: str, data) -> None:
+            super().put_data(key, bytes(data)[::-1])
+
+    wanted = make(tmp_path / "a", 20)
+    del wanted["0/large"]
+    (tmp_path / "a/0/large").unlink()
+    assert zvcore.copy(tmp_path / "a", Turned(tmp_path / "b")).ok
+    assert files(tmp_path / "b") == {name: data[::-1] for name, data in wanted.items()}

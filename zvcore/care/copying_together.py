@@ -43,8 +43,8 @@ class _Read(NamedTuple):
 def copied_together(
     source: Store, target: Store, wanted: Sequence[Wanted], digest: Callable[[Buffer], str], *, creates: bool
 ) -> Mapping[str, tuple[int, str]]:
-    """How many bytes was copied, and their digest, by the keys of the source. What comes of the others, who copies them
-    one by one finds out.
+    """How many bytes each has that was copied, and their digest, by the keys of the source. What comes of the others,
+    who copies them one by one finds out.
 
     creates  nothing is replaced that is at the destination by now
     """

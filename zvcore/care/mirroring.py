@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from zvcore.care.mirror_questions import MirrorQuestion
     from zvcore.stores import Store
     from zvcore.stores.base import Refused, Snapshot
+    from zvcore.stores.between_folders import BetweenFolders
 
 __all__ = ["copy", "sync"]
 
@@ -116,6 +117,9 @@ class _Mirror:
     """One run of copying."""
 
     def __init__(self, asked: MirrorQuestion, *, overwrite: bool, size_only: bool = False) -> None:
+        # When the source's list was begun, and what it told of what is next.
+        self._listed_at = time.monotonic()
+        self._by_list: dict[str, Facts] = {}
         self.source, self.target, self._listed = opened(asked)
         self._asked, self._overwrite, self._size_only = asked, overwrite, size_only
         far = self.source.remote or self.target.remote
@@ -123,9 +127,6 @@ class _Mirror:
         self._order = DocumentOrder()
         self._local = None if self.target.local_root is None else os.path.realpath(self.target.local_root)
         self._folders: dict[str, bytes | None] = {"": self._local}
-        # What the source's list told, when that was, of what is next.
-        self._by_list: dict[str, Facts] = {}
-        self._listed_at = time.monotonic()
         # Services that encrypt have tags that look like MD5s and are something else.
         self._tells_md5 = True
         self._creates = self.target.creates and not asked.dry_run
@@ -183,10 +184,11 @@ class _Mirror:
         """All keys, with what their list tells of each."""
         if self.source.file is not None:
             return iter([(self.source.file, None)])
-        # What was listed to find out what is there has just been listed.
-        listed, self._listed = self._listed, None
+        if self._listed is not None:
+            listed, self._listed = self._listed, None
+            return listed.told(refused)
         self._listed_at = time.monotonic()
-        return self.source.list_told(refused) if listed is None else listed.told(refused)
+        return self.source.list_told(refused)
 
     def _data(self, late: list[str], refused: Refused) -> Iterator[str]:
         """The keys that are no documents; those go to `late`."""
@@ -216,7 +218,7 @@ class _Mirror:
                 for told in found:
                     yield self._done_about(told)
             return
-        with closing(self._done_by_system(batches)) as some:
+        with closing(self._done_by_system(self._folders_alike, batches)) as some:
             for batch, done in some:
                 yield done | self._done_about(self._told([key for key in batch if key not in done]))
 
@@ -280,14 +282,9 @@ class _Mirror:
         return dict(zip(put, self._side_by_side(self._arrived, [*there]), strict=True))
 
     def _done_by_system(
-        self, batches: Iterable[Sequence[str]]
+        self, folders: BetweenFolders, batches: Iterable[Sequence[str]]
     ) -> Generator[tuple[Sequence[str], dict[str, _Done | ZvcoreError]]]:
-        """Each batch, and what the system did of it: something where both are folders of this machine, and nothing was
-        in the way. That takes a tenth.
-        """
-        if self._folders_alike is None:
-            yield from ((batch, {}) for batch in batches)
-            return
+        """Each batch, and what the system did of it, where nothing was in the way: that takes a tenth."""
         outside: list[str] = []
 
         def leading_in(batch: Sequence[str]) -> list[str]:
@@ -295,7 +292,7 @@ class _Mirror:
             outside.extend(key for key, leads_in in ways if not leads_in)
             return [key for key, leads_in in ways if leads_in]
 
-        with closing(self._folders_alike.done(map(leading_in, batches), self._at_once)) as told:
+        with closing(folders.done(map(leading_in, batches), self._at_once)) as told:
             for keys, outcomes in told:
                 done = {key: _Done(*one) for key, one in zip(keys, outcomes, strict=True) if one is not None}
                 put = {key: one._replace(digest="") for key, one in done.items() if one.what == "copied"}

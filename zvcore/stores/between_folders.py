@@ -26,10 +26,11 @@ _LARGEST = 8 << 20
 
 def between_folders(source: Store, target: Store, *, creates: bool, compares: bool) -> BetweenFolders | None:
     """None where the system does not copy by itself, since one of both is no folder, or links cannot be told."""
-    if not isinstance(source, ConfinedStore) or not isinstance(target, LocalStore):
+    # Others may be derived from them, which store in another way.
+    if not (isinstance(source, ConfinedStore) and isinstance(target, LocalStore) and type(target) is LocalStore):
         return None
     beneath = source.beneath()
-    return None if beneath is None else BetweenFolders(*beneath, target, creates, compares)
+    return None if beneath is None else BetweenFolders(*beneath, target, creates and not target.read_only, compares)
 
 
 class BetweenFolders:

@@ -5,7 +5,7 @@ caller, who finds out again, and says what it is.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING
-from libc.errno cimport ENOENT, ENXIO
+from libc.errno cimport EINTR, ENOENT, ENXIO, errno
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp, strcmp
@@ -102,10 +102,11 @@ cdef uint64_t copy_some(
             done = 0
             while done < count:
                 written = pwrite(target, room + done, count - done, <off_t> at + done)
-                if written <= 0:
+                if written > 0:
+                    done += written
+                elif written == 0 or errno != EINTR:
                     unwritten[0] = last_error()
                     return size - left
-                done += written
         at += count
         left -= count
     return size - left
