@@ -14,6 +14,8 @@ import zvcore
 from tests.faults.support import run
 from tests.processes import start, told
 from zvcore.stores import LocalStore
+from zvcore.stores.file_copies import same_part
+from zvcore.stores.files import OpenFile
 from zvcore.stores.late_writes import settle
 
 if TYPE_CHECKING:
@@ -126,3 +128,14 @@ def test_stores_that_are_derived_write_themselves(tmp_path: Path) -> None:
     (tmp_path / "a/0/large").unlink()
     assert zvcore.copy(tmp_path / "a", Turned(tmp_path / "b")).ok
     assert files(tmp_path / "b") == {name: data[::-1] for name, data in wanted.items()}
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no file is known here whose reading fails")
+def test_what_cannot_be_read_is_not_taken_for_something_else(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 100)
+    one, unread = OpenFile(os.fsencode(tmp_path / "a")), OpenFile(b"/proc/self/mem")
+    assert same_part(one, one, 0, 100)
+    assert not same_part(one, one, 0, 101)
+    for pair in ((one, unread), (unread, one)):
+        with pytest.raises(OSError, match=r"Input/output error: '/proc/self/mem'"):
+            same_part(*pair, 0, 100)

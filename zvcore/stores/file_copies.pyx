@@ -55,6 +55,12 @@ cdef enum outcome:
     COPIED
     SAME
 
+cdef enum comparison:
+    ALIKE
+    UNLIKE
+    FIRST_UNREAD
+    SECOND_UNREAD
+
 cdef tuple OUTCOMES = (None, "copied", "the same")
 
 
@@ -112,23 +118,34 @@ cdef uint64_t copy_some(
     return size - left
 
 
-cdef bint hold_same(int one, int other, uint64_t at, uint64_t size, char *room) noexcept nogil:
-    """Whether so many bytes are there, and the same; `room` is for ROOM bytes of each."""
-    cdef int64_t count
+cdef comparison hold_same(int one, int other, uint64_t at, uint64_t size, char *room, int *code) noexcept nogil:
+    """Whether so many bytes are there, and the same; `room` is for ROOM bytes of each, `code` for the errno of reading.
+    """
+    cdef int64_t count, found
     while size:
         count = read_at(one, room, min(size, <uint64_t> ROOM), at)
-        if count <= 0 or read_at(other, room + ROOM, count, at) != count or memcmp(room, room + ROOM, count) != 0:
-            return False
+        if count < 0:
+            code[0] = <int> -count
+            return FIRST_UNREAD
+        found = read_at(other, room + ROOM, count, at)
+        if found < 0:
+            code[0] = <int> -found
+            return SECOND_UNREAD
+        if count == 0 or found != count or memcmp(room, room + ROOM, count) != 0:
+            return UNLIKE
         at += count
         size -= count
-    return True
+    return ALIKE
 
 
 cdef int compare(Copying *copying, int source, int target, const file_stamp *first) noexcept nogil:
     cdef file_stamp there
+    cdef int code
     if zv_fstat(target, &there) != 0 or there.size != first.size:
         return LEFT
-    return SAME if not copying.compares or hold_same(source, target, 0, first.size, copying.room) else LEFT
+    if copying.compares and hold_same(source, target, 0, first.size, copying.room, &code) != ALIKE:
+        return LEFT
+    return SAME
 
 
 cdef int create(Copying *copying, int source, const char *path, const file_stamp *first) noexcept nogil:
@@ -303,15 +320,18 @@ def copy_part(OpenFile file, int into, uint64_t at, uint64_t size) -> int:
 
 
 def same_part(OpenFile one, OpenFile other, uint64_t at, uint64_t size) -> bool:
-    """Whether two files have the same bytes at this place; not if one of them cannot be read there."""
+    """Whether two files have the same bytes at this place; not if one of them ends before."""
     cdef char *room = <char *> malloc(2 * ROOM)
-    cdef bint same
+    cdef comparison found
+    cdef int code = 0
     if room == NULL:
         raise MemoryError()
     with nogil:
-        same = hold_same(one.descriptor, other.descriptor, at, size, room)
+        found = hold_same(one.descriptor, other.descriptor, at, size, room, &code)
         free(room)
-    return same
+    if code:
+        raise failure(code, one.path if found == FIRST_UNREAD else other.path)
+    return found == ALIKE
 
 
 def next_data(OpenFile file, uint64_t at, uint64_t size) -> tuple[int, int]:
