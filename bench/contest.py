@@ -52,15 +52,13 @@ class Contest:
 
     def before(self) -> Callable[[], None] | None:
         """What is to be called before each of the functions, outside of the clock."""
-        if self.clearing is None:
-            return all_written if self.writes else None
-        return self._cleared
+        steps = [*filter(None, (self.clearing, all_written if self.writes else None))]
 
-    def _cleared(self) -> None:
-        assert self.clearing is not None
-        self.clearing()
-        if self.writes:
-            all_written()
+        def take_all() -> None:
+            for step in steps:
+                step()
+
+        return take_all if steps else None
 
     def run(self, benchmark: Any, who: str) -> None:
         """Time one of the functions with pytest-benchmark, in a group with the others."""

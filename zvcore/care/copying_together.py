@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from zvcore.errors import ZvcoreError
-from zvcore.stores.request_threads import Ahead, side_by_side
+from zvcore.stores.request_threads import one_ahead, side_by_side
 from zvcore.stores.writing import ANYTHING
 
 if TYPE_CHECKING:
@@ -41,17 +42,25 @@ class _Read(NamedTuple):
 
 
 def copied_together(
-    source: Store, target: Store, wanted: Sequence[Wanted], digest: Callable[[Buffer], str], *, creates: bool
+    source: Store,
+    target: Store,
+    wanted: Sequence[Wanted],
+    digest: Callable[[Buffer], str],
+    *,
+    at_once: int,
+    creates: bool,
 ) -> Mapping[str, tuple[int, str]]:
     """How many bytes each has that was copied, and their digest, by the keys of the source. What comes of the others,
     who copies them one by one finds out.
 
+    at_once  how many threads there may be that write
     creates  nothing is replaced that is at the destination by now
     """
     groups = [*_groups(wanted)]
     copy = partial(_copied, source, target, digest=digest, creates=creates)
-    lanes = [groups[number::_LANES] for number in range(min(_LANES, len(groups)))]
-    return {key: one for some in side_by_side(copy, lanes, _LANES) for key, one in some.items()}
+    lanes = min(_LANES, at_once, len(groups))
+    copied = side_by_side(copy, [groups[number::lanes] for number in range(lanes)], lanes)
+    return {key: one for some in copied for key, one in some.items()}
 
 
 def _copied(
@@ -59,17 +68,9 @@ def _copied(
 ) -> dict[str, tuple[int, str]]:
     """Each group is read while the one before it is written."""
     done: dict[str, tuple[int, str]] = {}
-    ahead: Ahead[list[_Read]] | None = None
-    try:
-        for group in groups:
-            begun, ahead = ahead, Ahead(partial(_read, source, group, digest))
-            if begun is not None:
-                done |= _written(target, begun.result(), creates=creates)
-        if ahead is not None:
-            done |= _written(target, ahead.result(), creates=creates)
-    finally:
-        if ahead is not None:
-            ahead.give_up()
+    with closing(one_ahead(partial(_read, source, digest=digest), groups)) as found:
+        for group in found:
+            done |= _written(target, group, creates=creates)
     return done
 
 
@@ -86,7 +87,7 @@ def _groups(wanted: Sequence[Wanted]) -> Iterator[list[Wanted]]:
         yield group
 
 
-def _read(source: Store, group: Sequence[Wanted], digest: Callable[[Buffer], str]) -> list[_Read]:
+def _read(source: Store, group: Sequence[Wanted], *, digest: Callable[[Buffer], str]) -> list[_Read]:
     try:
         found = source.snapshots([one.key for one in group])
     except (ZvcoreError, OSError):

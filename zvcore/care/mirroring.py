@@ -39,7 +39,7 @@ from zvcore.stores.confined import ConfinedStore, Confinement
 from zvcore.stores.copying import Sparsely, copied_as_file, have_same_bytes
 from zvcore.stores.local import LocalStore
 from zvcore.stores.others import Other, unreadable
-from zvcore.stores.request_threads import Ahead, side_by_side
+from zvcore.stores.request_threads import one_ahead, side_by_side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -148,9 +148,7 @@ class _Mirror:
         folders: list[str] = []
         if self.source.file is None:
             folders = self._folders_at_source(report)
-        # Listed once more only if somebody looks.
-        counted = (key for listed in (self._keys,) for key in listed())
-        with shown(self._asked.progress, counted, "copying", "object") as watch:
+        with shown(self._asked.progress, self._keys(), "copying", "object") as watch:
             self._pass(report, self._data(late, self._refused(report, strange)), watch)
             left = len(late)
             for _, stage in groupby(sorted(late, key=self._stage), self._stage):
@@ -175,10 +173,12 @@ class _Mirror:
         tell, tell_of_name = tell_refused(report), tell_strange_names(strange)
         return lambda key, error: (tell_of_name if is_strange_name(error) else tell)(key, error)
 
-    def _keys(self, refused: Refused = passing_over) -> Iterator[str]:
+    def _keys(self) -> Iterator[str]:
+        """All keys. Nothing is listed until somebody asks for the first."""
         if self.source.file is not None:
-            return iter([self.source.file])
-        return self.source.list_readable(refused)
+            yield self.source.file
+        else:
+            yield from self.source.list_readable(passing_over)
 
     def _told_keys(self, refused: Refused) -> Iterator[tuple[str, Facts | None]]:
         """All keys, with what their list tells of each."""
@@ -214,7 +214,7 @@ class _Mirror:
     def _done(self, batches: Iterable[Sequence[str]]) -> Generator[dict[str, _Done | ZvcoreError]]:
         """What was done about the keys of each batch."""
         if self._folders_alike is None:
-            with closing(self._told_ahead(batches)) as found:
+            with closing(one_ahead(self._told, batches)) as found:
                 for told in found:
                     yield self._done_about(told)
             return
@@ -230,20 +230,6 @@ class _Mirror:
             report.count(f"objects {outcome.what}")
             if outcome.what == "copied":
                 report.count("bytes copied", outcome.size)
-
-    def _told_ahead(self, batches: Iterable[Sequence[str]]) -> Generator[Sequence[_Known]]:
-        """What is told of each batch: asked for while the one before is copied."""
-        ahead: Ahead[Sequence[_Known]] | None = None
-        try:
-            for batch in batches:
-                one, ahead = ahead, Ahead(partial(self._told, batch))
-                if one is not None:
-                    yield one.result()
-            if ahead is not None:
-                yield ahead.result()
-        finally:
-            if ahead is not None:
-                ahead.give_up()
 
     def _told(self, batch: Sequence[str]) -> Sequence[_Known]:
         listed = {key: self._by_list.pop(key) for key in batch if key in self._by_list}
@@ -272,7 +258,9 @@ class _Mirror:
         ]  # fmt: skip
         if len(wanted) < _TOGETHER_FROM:
             return {}
-        put = copied_together(self.source, self.target, wanted, self._digest, creates=self._creates)
+        put = copied_together(
+            self.source, self.target, wanted, self._digest, at_once=self._at_once, creates=self._creates
+        )
         return {key: _Done("copied", *one) for key, one in put.items()}
 
     def _checked(self, done: Mapping[str, _Done]) -> dict[str, _Done | ZvcoreError]:

@@ -27,7 +27,7 @@ _LARGEST = 8 << 20
 def between_folders(source: Store, target: Store, *, creates: bool, compares: bool) -> BetweenFolders | None:
     """None where the system does not copy by itself, since one of both is no folder, or links cannot be told."""
     # Others may be derived from them, which store in another way.
-    if not (isinstance(source, ConfinedStore) and isinstance(target, LocalStore) and type(target) is LocalStore):
+    if type(source) is not ConfinedStore or type(target) is not LocalStore:
         return None
     beneath = source.beneath()
     return None if beneath is None else BetweenFolders(*beneath, target, creates and not target.read_only, compares)

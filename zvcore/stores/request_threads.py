@@ -12,12 +12,13 @@ import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-__all__ = ["LIMIT", "Ahead", "on_their_way", "side_by_side"]
+__all__ = ["LIMIT", "Ahead", "on_their_way", "one_ahead", "side_by_side"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -74,6 +75,21 @@ class Ahead(Generic[R]):
         """The result is no longer wanted. Returns when nothing is under way."""
         if not self._future.cancel():
             self._future.exception()
+
+
+def one_ahead(function: Callable[[T], R], items: Iterable[T]) -> Generator[R]:
+    """What `function` gives for each item, in their order: of the next one while the caller has that of one."""
+    ahead: Ahead[R] | None = None
+    try:
+        for item in items:
+            ready, ahead = ahead, Ahead(partial(function, item))
+            if ready is not None:
+                yield ready.result()
+        if ahead is not None:
+            yield ahead.result()
+    finally:
+        if ahead is not None:
+            ahead.give_up()
 
 
 @contextmanager

@@ -41,7 +41,11 @@ class ObjectWriter(ABC):
     """A context manager: leaving it stores what was written, leaving it by an exception or after `discard` nothing.
 
     Bytes that are never written are zero.
+
+    copies_files  whether `copy_from` works: what is written is a file of this machine
     """
+
+    copies_files: bool = False
 
     @abstractmethod
     def write_at(self, offset: int, data: Buffer) -> None:
@@ -67,9 +71,6 @@ class ObjectWriter(ABC):
         Of objects that are files of this machine alone.
         """
         raise TypeError(f"{type(self).__name__}: no file has what is written")
-
-    # Whether `copy_from` works: what is written is a file of this machine.
-    copies_files: bool = False
 
     def copy_from(self, file: OpenFile, at: int, size: int) -> int:
         """Write so many bytes of a file at the place where they lie in it: how many, fewer where it ends before."""
@@ -158,6 +159,8 @@ class SpooledWriter(ObjectWriter):
 class FileWriter(ObjectWriter):
     """Writes a new file beside the old one, which takes the old one's name in the end. Its folder is there already."""
 
+    copies_files = True
+
     def __init__(self, path: bytes, durability: int) -> None:
         super().__init__()
         if len(os.path.basename(path)) > LONGEST_NAME:
@@ -173,8 +176,6 @@ class FileWriter(ObjectWriter):
 
     def write_at(self, offset: int, data: Buffer) -> None:
         write_all(self._descriptor, offset, data, self._path)
-
-    copies_files = True
 
     def copy_from(self, file: OpenFile, at: int, size: int) -> int:
         try:
