@@ -23,10 +23,6 @@ REASONS = (
         "`zvcore, none`",
     ),
     (
-        "buckets", r"write .*shards.*",
-        "shards that are changed are put one after the other, where chunks go side by side over connections of our own",
-    ),
-    (
         "copies", r"copy a folder of .* (to|from) a bucket.*",
         "what was sent is compared with the MD5 that the service tells afterwards, made twice on two processors here; "
         "obstore's answer is believed. Before and after the chunks, and for the document, that is four rounds more",

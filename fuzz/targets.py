@@ -647,8 +647,8 @@ def run_http_answer(data: bytes) -> None:
         for field in RANGE_FIELDS:
             assert field.split(b": ")[1] in data
     head, _, body = data.partition(b"\r\n\r\n")
-    for stored in (None, b"data"):
-        whole = Ranges([Wanted(RANGE.address, data=stored)])
+    for stored in (None, [b"data"]):
+        whole = Ranges([Wanted(RANGE.address, parts=stored)])
         if whole.check(0, head) in (Outcome.GOING_ON, Outcome.ENDED):
             if stored is None and whole.announced(0) is not None:
                 assert head.startswith(b"HTTP/1.1 200")

@@ -12,6 +12,7 @@ from zvcore.engine.sources import ABSENT
 from zvcore.engine.steady import CHANGED
 from zvcore.stores.again import again, changed
 from zvcore.stores.indexes import index_cache
+from zvcore.stores.puts_together import PutsTogether
 from zvcore.stores.request_threads import side_by_side
 from zvcore.stores.writing import ANYTHING, Anything
 from zvcore.system.threads import default_thread_count
@@ -111,6 +112,9 @@ class Placement(ABC):
         """How many of these objects may be replaced at once by as many threads; 1: as the store has it."""
         return 1
 
+    def foresee(self, edits: Mapping[str, Edit], groups: Sequence[Group], positions: npt.NDArray[np.int64]) -> None:
+        """These chunks are being encoded, for `replace_all`: begin to ask for what will be needed besides."""
+
     @abstractmethod
     def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
         """Store encoded chunks as they are; absent ones are taken out."""
@@ -192,6 +196,23 @@ class Shards(Placement):
     """Several chunks lie in one object."""
 
     alone = False
+
+    def replace_all(
+        self,
+        edits: Mapping[str, Edit],
+        groups: Sequence[Group],
+        positions: npt.NDArray[np.int64],
+        chunks: Buffers,
+        threads: int | None,
+    ) -> list[bool]:
+        if self.store.can_lock:
+            return super().replace_all(edits, groups, positions, chunks, threads)
+        puts = edits[groups[0].key].together or PutsTogether(self.store)
+        for group in groups:
+            edits[group.key].together = puts
+        done = super().replace_all(edits, groups, positions, chunks, threads)
+        refused = puts.refused()
+        return [was and group.key not in refused for was, group in zip(done, groups, strict=True)]
 
     def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
         for group in self.groups(positions):

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -24,7 +25,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -358,6 +358,17 @@ def answering(handler: type[BaseHTTPRequestHandler], context: ssl.SSLContext | N
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def encryption(folder: Path) -> tuple[ssl.SSLContext, Path]:
+    """What a server needs for encrypted connections, and the certificate that who asks `localhost` must trust."""
+    key, certificate = folder / "key", folder / "certificate"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+               "-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context, certificate
 
 
 class QuickHandler(BaseHTTPRequestHandler):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import ssl
-import subprocess
 from collections import Counter
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -15,7 +14,7 @@ import numpy as np
 import pytest
 
 import zvcore
-from tests.stores.servers import QuickHandler, answering
+from tests.stores.servers import QuickHandler, answering, encryption
 from zvcore.stores import open_store, range_requests
 from zvcore.stores.range_requests import Wanted, address_of, fetch_ranges
 from zvcore.stores.remote import RemoteStore
@@ -171,12 +170,7 @@ def test_nobody_listens() -> None:
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="nothing to make a certificate with")
 def test_connections_are_encrypted_where_the_address_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    key, certificate = tmp_path / "key", tmp_path / "certificate"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-               "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate]  # fmt: skip
-    subprocess.run(command, check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context, certificate = encryption(tmp_path)
     with serving(context) as served:
         ranges = wanted(served, 60, 50_000)
         # Nobody vouches for it.

@@ -113,7 +113,10 @@ def test_requests_of_a_sharded_zarr_array(s3: S3, url: str, proxy: Proxy) -> Non
     writable = reopen(url, s3, "r+")
     assert requests_of(proxy, lambda: writable.write(np.s_[:32, :32], data[:32, :32])) == ["PUT c/0/0/0"]
     changed = requests_of(proxy, lambda: writable.write(np.s_[:16, :16, :16], data[:16, :16, :16]))
-    assert [one.split()[0] for one in changed] == ["GET", "GET", *["HEAD"] * (s3.asks_for_ends - 1), "PUT"]
+    # The index need not be asked for where the service has told the version of what was put just now.
+    told = s3.scheme == "s3"
+    index_asked = [] if told else ["GET", *["HEAD"] * (s3.asks_for_ends - 1)]
+    assert sorted(one.split()[0] for one in changed) == sorted(["GET", *index_asked, "PUT"])
 
 
 @pytest.mark.parametrize(

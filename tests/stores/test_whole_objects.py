@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
+import shutil
+import ssl
 import threading
 import time
 from contextlib import contextmanager
@@ -15,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zvcore
-from tests.stores.servers import QuickHandler, answering
+from tests.stores.servers import QuickHandler, answering, encryption
 from tests.stores.test_http_ranges import serving as sending
 from zvcore import transfer
 from zvcore.errors import ConflictError
@@ -37,7 +40,7 @@ CHUNKED = b"Transfer-Encoding: chunked"
 
 def asked(task: str = "read") -> Ranges:
     address = address_of("http://127.0.0.1:1/x?y=z", "GET" if task == "read" else "PUT")
-    return Ranges([Wanted(address, data=None if task == "read" else b"data")])
+    return Ranges([Wanted(address, parts=None if task == "read" else [b"data"])])
 
 
 def head(status: bytes, *fields: bytes) -> bytes:
@@ -198,10 +201,10 @@ class Handler(QuickHandler):
 
 
 @contextmanager
-def serving() -> Iterator[Served]:
+def serving(context: ssl.SSLContext | None = None) -> Iterator[Served]:
     served = Served()
-    with answering(type("Own", (Handler,), {"served": served})) as port:
-        served.url = f"http://127.0.0.1:{port}"
+    with answering(type("Own", (Handler,), {"served": served}), context) as port:
+        served.url = f"http://127.0.0.1:{port}" if context is None else f"https://localhost:{port}"
         try:
             yield served
         finally:
@@ -272,19 +275,58 @@ def test_other_answers_are_left_to_others(served: Served, fault: str, refusal: b
     assert len(served.asked) < 500
 
 
+def stored(wanted: list[Wanted], at_once: int) -> tuple[list[bool | None], bool]:
+    """What `store_objects` says, without what the server has told of each object."""
+    found, refused = store_objects(wanted, at_once)
+    heads = [one for one in found if isinstance(one, bytes)]
+    assert all(head.startswith(b"HTTP/1.1 200 ") and b"Content-Length: 0" in head for head in heads)
+    return [True if isinstance(one, bytes) else one for one in found], refused
+
+
 @pytest.mark.parametrize("at_once", [1, 5, 64])
 def test_objects_are_stored(served: Served, at_once: int) -> None:
     given = some_objects()
-    wanted = [Wanted(served.address(name, "PUT"), data=memoryview(data)) for name, data in given.items()]
-    assert store_objects(wanted, at_once) == ([True] * len(given), False)
+    wanted = [Wanted(served.address(name, "PUT"), parts=[memoryview(data)]) for name, data in given.items()]
+    assert stored(wanted, at_once) == ([True] * len(given), False)
     assert served.objects == given
     assert all("if-match" not in told and "if-none-match" not in told for _, _, told in served.asked)
 
 
+def some_parts(seed: int) -> dict[str, list[bytes]]:
+    """Few and many parts of objects, empty ones among them."""
+    generator = random.Random(seed)
+    sizes = [[], [0], [0, 5, 0], [4096], [4000, 97], [10] * 300, [0, 5000, 0, 0, 1]]
+    sizes += [[generator.choice((0, 1, 100, 5000)) for _ in range(generator.randrange(200))] for _ in range(20)]
+    return {f"{number}": [os.urandom(size) for size in own] for number, own in enumerate(sizes)}
+
+
+@pytest.mark.parametrize("at_once", [1, 5])
+def test_parts_are_stored_one_after_the_other(served: Served, at_once: int) -> None:
+    given = some_parts(at_once)
+    wanted = [Wanted(served.address(name, "PUT"), parts=parts) for name, parts in given.items()]
+    assert stored(wanted, at_once) == ([True] * len(given), False)
+    assert served.objects == {name: b"".join(parts) for name, parts in given.items()}
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="nothing to make a certificate with")
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_more_bytes_than_a_connection_takes_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encrypted: bool
+) -> None:
+    context, certificate = encryption(tmp_path)
+    monkeypatch.setattr(range_requests, "_trust", ssl.create_default_context(cafile=certificate))
+    sizes = [[1 << 20] * 9, [300_000] * 70, [70_000, 0, 1] * 90, [20 << 20]]
+    given = {f"{number}": [os.urandom(size) for size in own] for number, own in enumerate(sizes)} | some_parts(0)
+    with serving(context if encrypted else None) as served:
+        wanted = [Wanted(served.address(name, "PUT"), parts=parts) for name, parts in given.items()]
+        assert stored(wanted, 3) == ([True] * len(given), False)
+        assert served.objects == {name: b"".join(parts) for name, parts in given.items()}
+
+
 def test_conditions_are_said(served: Served) -> None:
     fields = [condition_of('"tag"'), condition_of(None)]
-    wanted = [Wanted(served.address("x", "PUT"), e_tag=one, data=b"data") for one in fields]
-    assert store_objects(wanted, 1) == ([True, True], False)
+    wanted = [Wanted(served.address("x", "PUT"), e_tag=one, parts=[b"data"]) for one in fields]
+    assert stored(wanted, 1) == ([True, True], False)
     assert [told.get("if-match") for _, _, told in served.asked] == ['"tag"', None]
     assert [told.get("if-none-match") for _, _, told in served.asked] == [None, "*"]
 
@@ -294,21 +336,21 @@ def test_conditions_are_said(served: Served) -> None:
 def test_only_what_has_no_condition_is_stored_again(served: Served, size: int, fault: str) -> None:
     served.spoil = lambda number: fault if number == 0 else None
     data = os.urandom(size)
-    assert store_objects([Wanted(served.address("x", "PUT"), data=data)], 1) == ([True], False)
+    assert stored([Wanted(served.address("x", "PUT"), parts=[data])], 1) == ([True], False)
     assert len(served.asked) == 2
     assert served.objects == {"x": data}
     served.asked.clear()
-    conditional = Wanted(served.address("y", "PUT"), e_tag=condition_of(None), data=data)
-    assert store_objects([conditional], 1) == ([None], False)
+    conditional = Wanted(served.address("y", "PUT"), e_tag=condition_of(None), parts=[data])
+    assert stored([conditional], 1) == ([None], False)
     assert len(served.asked) == 1
 
 
 def test_a_condition_that_does_not_hold_is_no_refusal(served: Served) -> None:
     served.spoil = lambda number: "412" if number % 2 else None
-    wanted = [Wanted(served.address("x", "PUT"), e_tag=condition_of(None), data=b"x")] * 4
-    assert store_objects(wanted, 1) == ([True, False, True, False], False)
+    wanted = [Wanted(served.address("x", "PUT"), e_tag=condition_of(None), parts=[b"x"])] * 4
+    assert stored(wanted, 1) == ([True, False, True, False], False)
     served.spoil = lambda number: "403"
-    assert store_objects([Wanted(served.address("x", "PUT"), data=b"x")], 1) == ([None], True)
+    assert stored([Wanted(served.address("x", "PUT"), parts=[b"x"])], 1) == ([None], True)
 
 
 def test_an_answer_that_promises_too_much_is_left_to_others() -> None:

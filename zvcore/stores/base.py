@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, ReadOnlyError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again, changed
@@ -372,6 +372,12 @@ class Store(ABC):
 
         return self.each(put, wanted)
 
+    def put_stamped(
+        self, wanted: Sequence[tuple[str, Buffer | Sequence[Buffer], Stamp | Anything | None]]
+    ) -> builtins.list[Stamp | bool]:
+        """`put_each`; where that is told, the stamp of what was stored stands for True."""
+        return [*self.put_each(wanted)]
+
     def put_data(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
         """`put` of what there is much of, such as chunks and shards, and not of a document: as durable as the store's
         `durability` says, where `put` may do more.
@@ -557,11 +563,6 @@ def prefix_path(prefix: str) -> str:
     if prefix:
         encode_key(prefix)
     return prefix
-
-
-def as_parts(data: Buffer | Sequence[Buffer]) -> tuple[Buffer, ...]:
-    """What a write was given, as the buffers to write one after the other."""
-    return tuple(data) if isinstance(data, list | tuple) else (cast("Buffer", data),)
 
 
 def check_span(start: int, length: int | None) -> None:

@@ -137,18 +137,19 @@ class Client(ABC):
         """Store the parts one after the other. ChangedError if a condition is given and does not hold."""
 
     def put_each(
-        self, wanted: Sequence[tuple[str, Buffer, Version | Anything | None]], at_once: int
-    ) -> builtins.list[bool | None] | None:
-        """`put` for each (path, data, condition), `at_once` of them at the same time: whether it was stored. None where
-        that is not known: `put_after_all` finds out, and does it where it was not.
+        self, wanted: Sequence[tuple[str, Sequence[Buffer], Version | Anything | None]], at_once: int
+    ) -> builtins.list[Version | bool | None] | None:
+        """`put` for each (path, parts, condition), `at_once` of them at the same time: whether it was stored, and as
+        what version, if that is told. None where that is not known: `put_after_all` finds out, and does it where it was
+        not.
 
         None where the library has no such way.
         """
         return None
 
-    def put_after_all(self, path: str, data: Buffer, condition: Version | Anything | None) -> None:
+    def put_after_all(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
         """`put` of what may have been stored by `put_each`."""
-        self.put(path, [data], condition)
+        self.put(path, parts, condition)
 
     @abstractmethod
     def delete(self, paths: Iterable[str]) -> None:

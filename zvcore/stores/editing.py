@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Self
 
 from zvcore.stores.again import changed
 from zvcore.stores.indexes import index_cache
-from zvcore.stores.writing import ANYTHING, Anything
+from zvcore.stores.puts_together import Put, with_kept
+from zvcore.stores.writing import ANYTHING, Anything, as_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from types import TracebackType
 
     from typing_extensions import Buffer
 
     from zvcore.stores.base import Snapshot, Stamp, Store
+    from zvcore.stores.puts_together import Kept, PutsTogether
     from zvcore.stores.writing import ObjectWriter
 
 __all__ = ["Edit", "EditAll", "lock_all"]
@@ -31,11 +33,13 @@ class Edit:
     `ConflictError`; where nothing was read, of whatever is there. Under a lock nothing changes in between, unless by
     those who take no locks.
 
-    key     of the object
-    locked  whether the lock of the object is held
+    key       of the object
+    locked    whether the lock of the object is held
+    together  what takes the data that is put; None: it is stored at once
+    then      is told the stamp of what was stored, where that is known, when nobody changes the object any more
     """
 
-    __slots__ = ("_lock", "_replaces", "_store", "key", "locked")
+    __slots__ = ("_lock", "_replaces", "_store", "key", "locked", "then", "together")
 
     def __init__(self, store: Store, key: str, held: bool = False) -> None:
         """`held`: somebody else takes and gives up the lock."""
@@ -45,6 +49,8 @@ class Edit:
         self._replaces: Stamp | Anything | None = ANYTHING
         self.key = key
         self.locked = store.can_lock
+        self.together: PutsTogether | None = None
+        self.then: Callable[[Stamp], None] | None = None
 
     def __enter__(self) -> Self:
         if self._lock is not None:
@@ -60,7 +66,12 @@ class Edit:
 
     def forget(self) -> None:
         """Keep nothing in memory of the object: it may have changed without another stamp."""
+        together = self.together
+        if together is not None:
+            together.give_up()
         index_cache().invalidate(self._store, self.key)
+        if self.then is not None and together is not None and self.key in together.stamps:
+            self.then(together.stamps[self.key])
 
     def get(self) -> bytes | memoryview | None:
         """The object as it is now; None if there is none."""
@@ -101,7 +112,16 @@ class Edit:
 
     def put_data(self, data: Buffer | Sequence[Buffer]) -> None:
         """`put` of chunks or a shard, as the store has it."""
+        self.put_parts(as_parts(data), None)
+
+    def put_parts(self, parts: Sequence[Buffer | Kept], stamp: Stamp | None) -> None:
+        """`put_data` of parts, of which some stay as they are in the version with this stamp."""
         condition = self.condition
+        put = Put(self.key, parts, condition, stamp)
+        if self.together is not None:
+            self.together.add(put)
+            return
+        [data] = with_kept(self._store, [put])
         if isinstance(condition, Anything):
             self._store.put_data(self.key, data)
         else:

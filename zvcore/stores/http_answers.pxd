@@ -3,6 +3,13 @@
 from libc.stdint cimport int64_t, uint64_t
 
 
+cdef extern from "<sys/uio.h>" nogil:
+    struct iovec:
+        void *iov_base
+        size_t iov_len
+    Py_ssize_t writev(int descriptor, const iovec *parts, int count)
+
+
 cpdef enum:
     LONGEST_REST = 160                  # of a request, besides its beginning and the entity tag
     SENT_AT_ONCE = 4096                 # what is to be stored goes together with its request, if it is not longer
@@ -39,8 +46,9 @@ cdef struct Asked:
     Py_ssize_t request_size
     const char *tag                     # of the object of a range; the condition of what is to be stored
     Py_ssize_t tag_size
-    const char *given                   # to be stored
-    Py_ssize_t given_size
+    const iovec *given                  # to be stored, one after the other: none of them empty
+    Py_ssize_t given_count
+    Py_ssize_t given_size               # of all of them
     int64_t start                       # below zero: so many bytes from the end, without a `stop`
     uint64_t stop
     uint64_t size                       # of the object, that of a range before it has come

@@ -21,6 +21,7 @@ cdef Py_ssize_t write_request(const Asked *asked, char *to) noexcept nogil:
     LONGEST_REST and SENT_AT_ONCE.
     """
     cdef char *at = to
+    cdef Py_ssize_t i
     memcpy(at, asked.request, asked.request_size)
     at += asked.request_size
     if asked.task == STORE:
@@ -33,8 +34,9 @@ cdef Py_ssize_t write_request(const Asked *asked, char *to) noexcept nogil:
         memcpy(at, b"\r\n", 2)
         at += 2
         if asked.task == STORE and 0 < asked.given_size <= SENT_AT_ONCE:
-            memcpy(at, asked.given, asked.given_size)
-            at += asked.given_size
+            for i in range(asked.given_count):
+                memcpy(at, asked.given[i].iov_base, asked.given[i].iov_len)
+                at += asked.given[i].iov_len
         return at - to
     at += snprintf(at, LONGEST_REST - 4, b"Range: bytes=%llu-%llu\r\nIf-Match: ", <unsigned long long> asked.start,
                    <unsigned long long> (asked.stop - 1))

@@ -13,7 +13,7 @@ from libc.string cimport memcpy
 
 from zvcore.stores.http_answers cimport (
     AT_REST, ENDED, GOING_ON, HEAD, LONGEST_REST, LOST, OBJECT, PART, RANGE, REFUSED, SENT_AT_ONCE, STORE, UNEXPECTED,
-    Asked, Outcome, check_answer, end_of_head, excuse_ends, write_request,
+    Asked, Outcome, check_answer, end_of_head, excuse_ends, iovec, write_request, writev,
 )
 from zvcore.system.atomics cimport zv_milliseconds
 from zvcore.system.interpreter cimport zv_need_python
@@ -34,20 +34,13 @@ cdef extern from "<sys/socket.h>" nogil:
     int SO_ERROR
     int getsockopt(int descriptor, int level, int option, void *value, unsigned int *length)
     Py_ssize_t recv(int descriptor, void *room, size_t size, int flags)
-    Py_ssize_t send(int descriptor, const void *data, size_t size, int flags)
-
-
-cdef extern from "<sys/uio.h>" nogil:
-    struct iovec:
-        void *iov_base
-        size_t iov_len
-    Py_ssize_t writev(int descriptor, const iovec *parts, int count)
 
 
 cdef enum:
     AT_FIRST = 4096                     # bytes of an answer that are read before it is known where they belong
     LONGEST_HEAD = 1 << 15
     ATTEMPTS = 3                        # how often a range is asked for
+    PARTS_AT_ONCE = 64                  # of what is sent in one call
     SIGNAL_MILLISECONDS = 100           # between looks for signals
     REST_MILLISECONDS = 5               # for which connections at rest are kept from others, if answers still come
 
@@ -72,7 +65,9 @@ cdef struct Line:
     Py_ssize_t number                   # of the range that is asked for
     char *request
     Py_ssize_t request_size
-    Py_ssize_t sent                     # of the request, then of what is to be stored
+    Py_ssize_t sent                     # of the request, and of what is to be stored
+    Py_ssize_t part                     # of what is to be stored: the one that is sent, and how much of it is
+    Py_ssize_t part_sent
     char *head
     Py_ssize_t head_size
     Py_ssize_t got                      # bytes of the head, then of the body; of an excuse, of both
@@ -129,8 +124,8 @@ cdef class Ranges:
             asked = &self.asked[number]
             asked.request, asked.request_size = <const char *> request, len(request)
             asked.tag, asked.tag_size = <const char *> tag, len(tag)
-            if one.data is not None:
-                self.give(asked, one.data)
+            if one.parts is not None:
+                self.give(asked, one.parts)
             elif request.startswith(b"HEAD "):
                 asked.task = HEAD
             elif one.start == 0 and one.stop is None:
@@ -143,20 +138,28 @@ cdef class Ranges:
             self.longest_request = max(self.longest_request, asked.request_size + asked.tag_size + LONGEST_REST
                                        + min(asked.given_size, <Py_ssize_t> SENT_AT_ONCE))
 
-    cdef int give(self, Asked *asked, data) except -1:
+    cdef int give(self, Asked *asked, parts) except -1:
         """What is to be stored, which stays as it is until this goes."""
-        cdef const unsigned char[::1] view = data
-        self.held.append(view)
+        cdef const unsigned char[::1] view
+        cdef iovec *given = <iovec *> malloc((len(parts) + 1) * sizeof(iovec))
+        if given == NULL:
+            raise MemoryError
         asked.task = STORE
-        asked.given_size = view.shape[0]
-        if asked.given_size:
-            asked.given = <const char *> &view[0]
+        asked.given = given
+        for part in parts:
+            view = part
+            if view.shape[0]:
+                self.held.append(view)
+                given[asked.given_count] = iovec(<void *> &view[0], view.shape[0])
+                asked.given_count += 1
+                asked.given_size += view.shape[0]
         return 0
 
     def __dealloc__(self):
         cdef Py_ssize_t number
         if self.asked != NULL:
             for number in range(self.count):
+                free(<void *> self.asked[number].given)
                 free(self.asked[number].data)
                 free(self.asked[number].head)
         free(self.asked)
@@ -410,7 +413,7 @@ cdef class PlainLines:
         line.number = number
         line.begun = zv_milliseconds()
         line.request_size = write_request(&self.ranges.asked[number], line.request)
-        line.sent = line.got = 0
+        line.sent = line.part = line.part_sent = line.got = 0
         line.ends = False
         line.at = SENDING
         return GOING_ON
@@ -430,19 +433,19 @@ cdef class PlainLines:
     cdef Outcome send_rest(self, Line *line, int descriptor) noexcept nogil:
         cdef Asked *asked = &self.ranges.asked[line.number]
         cdef Py_ssize_t sent, size = line.request_size
-        cdef iovec parts[2]
+        cdef iovec parts[PARTS_AT_ONCE]
         if asked.given_size > SENT_AT_ONCE:
             size += asked.given_size
         while line.sent < size:
-            if line.sent >= line.request_size:
-                sent = send(descriptor, asked.given + (line.sent - line.request_size), size - line.sent, 0)
-            else:                       # in one piece, so that the server need not wake up twice
-                parts[0] = iovec(line.request + line.sent, line.request_size - line.sent)
-                parts[1] = iovec(<char *> asked.given, size - line.request_size)
-                sent = writev(descriptor, parts, 2)
+            # In one piece, so that the server need not wake up twice.
+            sent = writev(descriptor, parts, gather(line, asked, parts))
             if sent < 0:
                 return nothing_now()
+            line.part_sent += max(0, line.sent + sent - max(line.sent, line.request_size))
             line.sent += sent
+            while line.part < asked.given_count and line.part_sent >= <Py_ssize_t> asked.given[line.part].iov_len:
+                line.part_sent -= asked.given[line.part].iov_len
+                line.part += 1
         line.at = BEGINNING
         return GOING_ON
 
@@ -528,6 +531,22 @@ cdef class PlainLines:
             return False
         memcpy(asked.head, line.head, size)
         return True
+
+
+cdef int gather(const Line *line, const Asked *asked, iovec *parts) noexcept nogil:
+    """What is to be sent next, as many parts as go at once: how many they are."""
+    cdef int count = 0
+    cdef Py_ssize_t part = line.part, begin = line.part_sent
+    if line.sent < line.request_size:
+        parts[0] = iovec(line.request + line.sent, line.request_size - line.sent)
+        count = 1
+    if asked.given_size > SENT_AT_ONCE:
+        while part < asked.given_count and count < PARTS_AT_ONCE:
+            parts[count] = iovec(<char *> asked.given[part].iov_base + begin, asked.given[part].iov_len - begin)
+            count += 1
+            part += 1
+            begin = 0
+    return count
 
 
 cdef bint failed(int descriptor) noexcept nogil:

@@ -59,6 +59,10 @@ class Indexes(Generic[T]):
         """What `of` gives without asking the store; None if it would have to ask."""
         return index_cache().known(self, key)
 
+    def note(self, key: str, stamp: Stamp, value: T, nbytes: int) -> None:
+        """Say what the value is of the version that has this stamp, which no later one can have."""
+        index_cache().note((self.store.object_id(key), self.part), stamp, value, nbytes)
+
 
 class _Entry:
     __slots__ = ("nbytes", "stamp", "value")
@@ -197,6 +201,11 @@ class IndexCache(ProcessCache):
             entry = self._entries.get(name)
             if entry is not None and entry.value is value:
                 self._insert(name, _Entry(entry.stamp, value, nbytes + _ENTRY_BYTES))
+
+    def note(self, name: Name, stamp: Stamp, value: Any, nbytes: int) -> None:
+        """`Indexes.note`."""
+        with self._lock:
+            self._insert(name, _Entry(stamp, value, nbytes + _ENTRY_BYTES))
 
     def invalidate(self, store: Store, key: str) -> None:
         """Forget all values made from this object, also those that are being read."""

@@ -13,7 +13,7 @@ from zvcore.errors import ConflictError, CorruptDataError, InvalidKeyError, NotF
 from zvcore.stores import file_writes, files
 from zvcore.stores.absolute import absolute
 from zvcore.stores.again import changed
-from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_span, outside, prefix_path
+from zvcore.stores.base import Snapshot, Stamp, Store, check_span, outside, prefix_path
 from zvcore.stores.chunk_cache import ChunkCache, shared_cache
 from zvcore.stores.durability import chosen_durability, durability_code, single_object_code
 from zvcore.stores.folders import put_aside, remove_tree
@@ -28,7 +28,7 @@ from zvcore.stores.others import others_below, others_in, refuse_other
 from zvcore.stores.partial_writes import Note, Unfinished, noted, unfinished
 from zvcore.stores.presence import mode_of
 from zvcore.stores.reading import keys_below, read_ranges
-from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter
+from zvcore.stores.writing import ANYTHING, Anything, FileWriter, ObjectWriter, as_parts
 from zvcore.system.walking import walk
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.stores.again import changed
-from zvcore.stores.base import Stamp, Store, as_parts, check_ranges, check_span, outside, prefix_path
+from zvcore.stores.base import Stamp, Store, check_ranges, check_span, outside, prefix_path
 from zvcore.stores.files import encode_key
 from zvcore.stores.ropes import Rope, kept
 from zvcore.stores.sorted_keys import SortedKeys, all_below, directly_below
+from zvcore.stores.writing import as_parts
 
 if TYPE_CHECKING:
     import builtins

@@ -402,14 +402,14 @@ class ObstoreClient(ObstoreLists):
                 return
 
     def put_each(
-        self, wanted: Sequence[tuple[str, Buffer, Version | Anything | None]], at_once: int
-    ) -> builtins.list[bool | None] | None:
+        self, wanted: Sequence[tuple[str, Sequence[Buffer], Version | Anything | None]], at_once: int
+    ) -> builtins.list[Version | bool | None] | None:
         return self._own.put_each(wanted, at_once)
 
-    def put_after_all(self, path: str, data: Buffer, condition: Version | Anything | None) -> None:
+    def put_after_all(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
         begin(path)
-        if isinstance(condition, Anything) or not self._has_arrived(path, bytes(data), condition):
-            self.put(path, [data], condition)
+        if isinstance(condition, Anything) or not self._has_arrived(path, b"".join(parts), condition):
+            self.put(path, parts, condition)
 
     def _has_arrived(self, path: str, whole: bytes | None, condition: Version | Anything | None) -> bool:
         """Whether what was stored under a condition, but not confirmed, is there."""

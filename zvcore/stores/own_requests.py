@@ -148,23 +148,32 @@ class OwnRequests:
         return version_in(arrived.head, _NUMBERS[type(self.store)], arrived.size)
 
     def put_each(
-        self, wanted: Sequence[tuple[str, Buffer, Version | Anything | None]], at_once: int
-    ) -> list[bool | None] | None:
+        self, wanted: Sequence[tuple[str, Sequence[Buffer], Version | Anything | None]], at_once: int
+    ) -> list[Version | bool | None] | None:
+        sizes = [sum(memoryview(part).nbytes for part in parts) for _, parts, _ in wanted]
         asked = [
             place
-            for place, (_, data, version) in enumerate(wanted)
-            if memoryview(data).nbytes < _LARGEST_STORED and (not isinstance(version, Version) or is_strong(version))
+            for place, ((_, _, version), size) in enumerate(zip(wanted, sizes, strict=True))
+            if size < _LARGEST_STORED and (not isinstance(version, Version) or is_strong(version))
         ]
         addresses = self._addresses(self.puts, "PUT", {wanted[place][0] for place in asked})
         if addresses is None:
             return None
         requests = [
-            Wanted(addresses[path], e_tag=_condition(version), data=memoryview(data).cast("B"))
-            for path, data, version in (wanted[place] for place in asked)
+            Wanted(addresses[path], e_tag=_condition(version), parts=[memoryview(part).cast("B") for part in parts])
+            for path, parts, version in (wanted[place] for place in asked)
         ]
         stored, refused = store_objects(requests, at_once)
         self.puts.went(any(one is not None for one in stored), refused)
-        return _in_places(asked, stored, len(wanted))
+        result: list[Version | bool | None] = [None] * len(wanted)
+        for place, head in zip(asked, stored, strict=True):
+            result[place] = self._stored(head, sizes[place]) if isinstance(head, bytes) else head
+        return result
+
+    def _stored(self, head: bytes, size: int) -> Version | bool:
+        """What the server says of an object of this size that it has stored."""
+        version = version_in(head, _NUMBERS[type(self.store)], size)
+        return version if is_strong(version) else True
 
     def _addresses(self, way: _Way, method: Method, paths: Collection[str]) -> dict[str, Address] | None:
         """The addresses of these objects; None where nothing is to be asked this way."""

@@ -81,7 +81,8 @@ class Address(NamedTuple):
 class Wanted(NamedTuple):
     """A range of an object that has this entity tag and size; of one that may be there, in whatever version, where the
     tag is None, and then a `start` below zero counts from the end, and has no `stop`; all of such an object, where
-    there is neither; what is to be stored, where `e_tag` is the field with the condition, if there is one.
+    there is neither; the parts, one after the other, of what is to be stored, where `e_tag` is the field with the
+    condition, if there is one.
     """
 
     address: Address
@@ -89,7 +90,7 @@ class Wanted(NamedTuple):
     stop: int | None = None
     e_tag: str | None = ""
     size: int = 0
-    data: Buffer | None = None
+    parts: Sequence[Buffer] | None = None
 
 
 def address_of(url: str, method: str = "GET") -> Address:
@@ -150,7 +151,7 @@ class _Batch(ABC):
         self.ranges = Ranges(wanted)
         self.at_once = min(at_once, len(wanted))
         self.refused = False
-        self.patience = _PATIENCE if wanted[0].data is None else _PATIENCE_STORING
+        self.patience = _PATIENCE if wanted[0].parts is None else _PATIENCE_STORING
         self.open: dict[int, _Connection] = {}
         self.addresses: list[tuple[int, tuple[object, ...]]] | None = None
 
@@ -320,9 +321,8 @@ class _EncryptedBatch(_Batch):
         self.answers[connection.descriptor] = _Answer(number, self.ranges.request(number), self._given(number))
 
     def _given(self, number: int) -> memoryview:
-        data = self.wanted[number].data
-        view = _NOTHING if data is None else memoryview(data).cast("B")
-        return view if len(view) > SENT_AT_ONCE else _NOTHING
+        given = memoryview(b"".join(self.wanted[number].parts or ()))
+        return given if len(given) > SENT_AT_ONCE else _NOTHING
 
     def _advance(self, connection: _Connection) -> None:
         try:
@@ -449,11 +449,13 @@ def fetch_parts(wanted: Sequence[Wanted], at_once: int) -> tuple[list[Headed | N
     return cast("list[Headed | None]", found), refused
 
 
-def store_objects(wanted: Sequence[Wanted], at_once: int) -> tuple[list[bool | None], bool]:
-    """The same for objects to be stored: whether each was, or not, as its condition does not hold. None: who knows."""
+def store_objects(wanted: Sequence[Wanted], at_once: int) -> tuple[list[bytes | bool | None], bool]:
+    """The same for objects to be stored: what was said of each that was; False, as its condition does not hold; None:
+    who knows.
+    """
     found, refused = _fetch(wanted, at_once)
     heads = [None if one is None else cast("Headed", one)[0] for one in found]
-    return [None if head is None else head.startswith(_STORED) for head in heads], refused
+    return [head if head is None or head.startswith(_STORED) else False for head in heads], refused
 
 
 def condition_of(e_tag: str | None) -> str:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from zvcore.errors import CorruptDataError, InvalidKeyError, ZvcoreError, without_credentials
 from zvcore.stores.again import BEING_REPLACED, again, changed
-from zvcore.stores.base import Facts, Snapshot, Stamp, Store, as_parts, check_span, not_passing_over, prefix_path
+from zvcore.stores.base import Facts, Snapshot, Stamp, Store, check_span, not_passing_over, prefix_path
 from zvcore.stores.clients import ChangedError, Version, facts_of
 from zvcore.stores.files import encode_key
 from zvcore.stores.one_place import LookedAt, Place
 from zvcore.stores.ranges import coalesce
 from zvcore.stores.request_threads import side_by_side
-from zvcore.stores.writing import ANYTHING
+from zvcore.stores.writing import ANYTHING, as_parts
 
 if TYPE_CHECKING:
     import builtins
@@ -479,31 +479,33 @@ class RemoteStore(Store):
     def put_each(
         self, wanted: Sequence[tuple[str, Buffer | Sequence[Buffer], Stamp | Anything | None]]
     ) -> builtins.list[bool]:
+        return [bool(stored) for stored in self.put_stamped(wanted)]
+
+    def put_stamped(
+        self, wanted: Sequence[tuple[str, Buffer | Sequence[Buffer], Stamp | Anything | None]]
+    ) -> builtins.list[Stamp | bool]:
         for key, _, _ in wanted:
             self._refuse_if_read_only(key)
-        joined = [
-            (self._path(key), _joined(data), cast("Version | Anything | None", condition))
-            for key, data, condition in wanted
-        ]
-        longest = max((memoryview(data).nbytes for _, data, _ in joined), default=0)
-        done = self._client.put_each(joined, self._shared.small_requests(longest)) if wanted else []
+        given = [(self._path(key), as_parts(data), cast("Version | Anything | None", of)) for key, data, of in wanted]
+        longest = max((sum(memoryview(part).nbytes for part in parts) for _, parts, _ in given), default=0)
+        done = self._client.put_each(given, self._shared.small_requests(longest)) if wanted else []
         if done is None:
-            return super().put_each(wanted)
+            return [*super().put_each(wanted)]
 
         def put(place: int) -> bool:
-            path, data, condition = joined[place]
+            path, parts, condition = given[place]
             try:
                 if done[place] is None:
-                    self._client.put_after_all(path, data, condition)
+                    self._client.put_after_all(path, parts, condition)
                 else:  # the server may refuse although the condition holds, which is for the client to say
-                    self._client.put(path, [data], condition)
+                    self._client.put(path, parts, condition)
             except ChangedError:
                 return False
             return True
 
         others = [place for place, stored in enumerate(done) if not stored]
         again = dict(zip(others, self.each(put, others), strict=True))
-        return [again.get(place, True) for place in range(len(done))]
+        return [again.get(place, stored) for place, stored in enumerate(done)]
 
     def delete(self, key: str) -> bool:
         self._refuse_if_read_only(key)
@@ -587,11 +589,6 @@ def _check_length(data: memoryview, key: str, offset: int, expected: int) -> Non
             "the server gave another number of bytes than it was asked for", key=key, offset=offset,
             expected=expected, found=len(data),
         )  # fmt: skip
-
-
-def _joined(data: Buffer | Sequence[Buffer]) -> Buffer:
-    parts = as_parts(data)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _rebuild(client: Client, root: str, prefix: str, place: Hashable, read_only: bool) -> RemoteStore:

@@ -106,12 +106,12 @@ class UnsignedFirst(Client):
         self._ask(lambda client: client.put(path, parts, condition))
 
     def put_each(
-        self, wanted: Sequence[tuple[str, Buffer, Version | Anything | None]], at_once: int
-    ) -> builtins.list[bool | None] | None:
+        self, wanted: Sequence[tuple[str, Sequence[Buffer], Version | Anything | None]], at_once: int
+    ) -> builtins.list[Version | bool | None] | None:
         return self._client.put_each(wanted, at_once)
 
-    def put_after_all(self, path: str, data: Buffer, condition: Version | Anything | None) -> None:
-        self._client.put_after_all(path, data, condition)
+    def put_after_all(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
+        self._client.put_after_all(path, parts, condition)
 
     def delete(self, paths: Iterable[str]) -> None:
         names = [*paths]

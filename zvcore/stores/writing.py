@@ -9,7 +9,7 @@ import secrets
 import tempfile
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, Final, Self
+from typing import TYPE_CHECKING, BinaryIO, Final, Self, cast
 
 from zvcore.stores.durability import DURABILITIES
 from zvcore.stores.file_copies import copy_part
@@ -19,7 +19,7 @@ from zvcore.stores.lock_names import LONGEST_NAME, too_long
 from zvcore.stores.open_files import pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from typing_extensions import Buffer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Stamp, Store
     from zvcore.stores.files import OpenFile
 
-__all__ = ["ANYTHING", "Anything", "FileWriter", "ObjectWriter", "SpooledWriter", "name_of", "write_all"]
+__all__ = ["ANYTHING", "Anything", "FileWriter", "ObjectWriter", "SpooledWriter", "as_parts", "name_of", "write_all"]
 
 
 class Anything:
@@ -35,6 +35,11 @@ class Anything:
 
 
 ANYTHING: Final = Anything()
+
+
+def as_parts(data: Buffer | Sequence[Buffer]) -> tuple[Buffer, ...]:
+    """What a write was given, as the buffers to write one after the other."""
+    return tuple(data) if isinstance(data, list | tuple) else (cast("Buffer", data),)
 
 
 class ObjectWriter(ABC):

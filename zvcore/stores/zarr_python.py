@@ -15,13 +15,14 @@ from zarr.core.sync import sync
 
 from zvcore.errors import ConflictError, InvalidKeyError
 from zvcore.stores.again import changed
-from zvcore.stores.base import Stamp, Store, as_parts, check_span, prefix_path
+from zvcore.stores.base import Stamp, Store, check_span, prefix_path
 from zvcore.stores.clients import failure
 from zvcore.stores.files import encode_key
 from zvcore.stores.given_stores import of_fsspec, of_obstore
 from zvcore.stores.local import LocalStore
 from zvcore.stores.ranges import coalesce
 from zvcore.stores.request_threads import LIMIT, side_by_side
+from zvcore.stores.writing import as_parts
 
 if TYPE_CHECKING:
     import builtins

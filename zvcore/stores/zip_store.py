@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import changed
-from zvcore.stores.base import Snapshot, Stamp, Store, as_parts, check_ranges, check_span, prefix_path
+from zvcore.stores.base import Snapshot, Stamp, Store, check_ranges, check_span, prefix_path
 from zvcore.stores.files import encode_key
 from zvcore.stores.opening import archive_in, open_beside
 from zvcore.stores.single_file import SingleFileStore
+from zvcore.stores.writing import as_parts
 from zvcore.stores.zip_archive import Request, archive_at
 from zvcore.stores.zip_directory import STORED, Entry
 

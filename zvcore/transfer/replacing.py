@@ -178,3 +178,4 @@ def _note_found(assignment: Assignment, batch: list[Group], edits: Edits, source
         group.found = found.get(group.key, UNKNOWN)
         if not assignment.covered[group.rows].all():
             edits[group.key].made_from(stamps.get(group.key))
+    assignment.layout.placement.foresee(edits, batch, assignment.positions)

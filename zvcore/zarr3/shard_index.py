@@ -53,6 +53,10 @@ class Index:
     stamp: Any
     size: int
 
+    @property
+    def nbytes(self) -> int:
+        return self.offsets.nbytes + self.lengths.nbytes
+
 
 @dataclass(frozen=True)
 class ShardIndexForm:

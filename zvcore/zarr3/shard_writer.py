@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,19 +11,21 @@ import numpy.typing as npt
 
 from zvcore.engine import ABSENT
 from zvcore.engine.packer import Ends
-from zvcore.errors import ConflictError, UnsupportedError
+from zvcore.errors import UnsupportedError
 from zvcore.placement import UNKNOWN, Group, Packed, Streamed
 from zvcore.stores.indexes import index_cache
+from zvcore.stores.puts_together import Kept, PutsTogether
 from zvcore.zarr3.shard_format import ShardAssembler, indexes_of
+from zvcore.zarr3.shard_index import Index
 from zvcore.zarr3.whole_shards import rebuilt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from zvcore.engine import Buffers
+    from zvcore.stores.base import Stamp
     from zvcore.stores.editing import Edit
-    from zvcore.zarr3.shard_index import Index
     from zvcore.zarr3.sharding import ShardLayout, WriteMode
 
 __all__ = ["ShardWriter", "ZarrShards"]
@@ -60,6 +63,24 @@ class ZarrShards(Packed, Streamed):
 
     def replace(self, edit: Edit, group: Group, positions: Positions, chunks: Buffers) -> None:
         ShardWriter(self.layout, group.key).update(edit, positions, chunks, group.found)
+
+    def foresee(self, edits: Mapping[str, Edit], groups: Sequence[Group], positions: Positions) -> None:
+        layout = self.layout
+        if self.store.can_lock or not layout.simple or layout.write_mode != "rewrite":
+            return
+        puts = PutsTogether(self.store)
+        puts.foresee(self._kept(group, positions) for group in groups if isinstance(group.found, Index))
+        for group in groups:
+            edits[group.key].together = puts
+
+    def _kept(self, group: Group, positions: Positions) -> tuple[str, Stamp | None, list[Kept]]:
+        """What of a shard stays as it is."""
+        level = self.layout.levels[0]
+        slots = level.slots(positions[group.rows])
+        sizes = np.ones(len(slots), np.uint64)
+        runs, _ = ShardAssembler(level.form, group.found).rewrite(self.layout.write_order, slots, sizes)
+        kept = [Kept(offset, size) for first, offset, size in runs if first < 0]
+        return group.key, group.found.stamp, kept
 
     def replaced_at_once(self, groups: Sequence[Group], chunks: Sequence[Buffers]) -> int:
         # Others are changed where they lie, which only the thread that has their locks may do.
@@ -195,7 +216,8 @@ class ShardWriter:
         if self.mode == "rewrite" and len(positions) > 0 and self._is_whole(positions):
             index = None
         else:
-            index = self.layout.index(self.key) if found is UNKNOWN else found
+            # That the index is the one of the shard as it is, the condition says under which the new one is put.
+            index = self.layout.index(self.key, fresh=False) if found is UNKNOWN else found
             edit.made_from(None if index is None else index.stamp)
         if index is not None and self.mode != "rewrite" and self._changed_in_place(index, slots, chunks):
             return
@@ -204,19 +226,21 @@ class ShardWriter:
         if not runs and edit.can_delete:
             edit.delete()
         else:
-            edit.put_data(assembler.finish(self._pieces(index, runs, rows, chunks)))
+            parts = assembler.finish(self._pieces(runs, rows, chunks))
+            edit.put_parts(parts, None if index is None else index.stamp)
+            edit.then = partial(self._note, assembler)
 
-    def _pieces(
-        self, index: Index | None, runs: list[tuple[int, int, int]], rows: list[int], chunks: Buffers
-    ) -> list[Any]:
+    def _note(self, assembler: ShardAssembler, stamp: Stamp) -> None:
+        """The shard is this now: whoever reads or changes it next need not ask for its index."""
+        size = assembler.end + (0 if self.form.head else self.form.size)
+        self.layout.note_index(self.key, Index(assembler.offsets, assembler.lengths, stamp, size))
+
+    def _pieces(self, runs: list[tuple[int, int, int]], rows: list[int], chunks: Buffers) -> list[Any]:
         """What `ShardAssembler.rewrite` has planned, one after the other, in as few pieces as can be."""
         pieces: list[Any] = []
-        places: list[int] = []
-        ranges = [(offset, size) for first, offset, size in runs if first < 0]
-        for first, stop, _ in runs:
+        for first, stop, size in runs:
             if first < 0:
-                places.append(len(pieces))
-                pieces.append(None)
+                pieces.append(Kept(stop, size))
             elif stop == first + 1:
                 pieces.append(chunks[rows[first]])
             else:
@@ -226,12 +250,6 @@ class ShardWriter:
                     pieces.extend(list(chosen))
                 else:
                     pieces.append(chosen.joined()[0])
-        if ranges and index is not None:
-            old = self.store.get_ranges(self.key, ranges, stamp=index.stamp)
-            if old is None:
-                raise ConflictError("the shard went away while it was rewritten", key=self.key)
-            for place, part in zip(places, old, strict=True):
-                pieces[place] = part
         return pieces
 
     # --- at a cost that depends on the changed chunks only

@@ -198,7 +198,12 @@ class ShardLayout(Layout):
 
     def _read_index(self, key: str, found: Snapshot) -> tuple[Index, int]:
         offsets, lengths, size = index_of(self.store, self.levels[0].form, key, found)
-        return Index(offsets, lengths, found.stamp, size), offsets.nbytes + lengths.nbytes
+        index = Index(offsets, lengths, found.stamp, size)
+        return index, index.nbytes
+
+    def note_index(self, key: str, index: Index) -> None:
+        """This is the index of a shard that was written now."""
+        self._known.note(key, index.stamp, index, index.nbytes)
 
     def locate(self, positions: Positions) -> Sources:
         keys, which = self.group(positions)

@@ -1,0 +1,157 @@
+"""Shards in an object store that are changed together: how many requests that takes, and whose changes stay."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import zvcore
+from zvcore.stores import open_store, puts_together
+from zvcore.stores.indexes import index_cache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.stores.servers import S3, Proxy, Request
+
+SHAPE = (32, 64, 64)
+KINDS: dict[str, dict[str, Any]] = {
+    "one level": {"chunks": (8, 8, 8), "shards": (32, 32, 32), "codec": "zstd"},
+    "index first": {"chunks": (8, 8, 8), "shards": (32, 32, 32), "index_location": "start"},
+    "two levels": {"chunks": (8, 8, 8), "shards": (32, 32, 32)},
+}
+SHARDS = [f"c/0/{row}/{column}" for row in range(2) for column in range(2)]
+
+
+def create(s3: S3, kind: str = "one level", seed: int = 0) -> tuple[zvcore.Array, np.ndarray]:
+    array = zvcore.create(
+        s3.url(f"together-{uuid.uuid4()}"),
+        format="zarr3", shape=SHAPE, dtype="u2", storage_options=s3.options, **KINDS[kind],
+    )  # fmt: skip
+    if kind == "two levels":
+        array = within_others(array, s3)
+    data = np.random.default_rng(seed).integers(1, 200, SHAPE, np.uint16)
+    array[...] = data
+    return array, data
+
+
+def within_others(array: zvcore.Array, s3: S3) -> zvcore.Array:
+    """An empty array whose shards lie in other shards."""
+    store = array.store
+    document = json.loads(bytes(store.get("zarr.json") or b""))
+    [inner] = document["codecs"]
+    configuration = {**inner["configuration"], "codecs": [inner], "chunk_shape": [16, 16, 16]}
+    document["codecs"] = [{**inner, "configuration": configuration}]
+    store.put("zarr.json", json.dumps(document).encode())
+    return zvcore.open(store.address, "r+", storage_options=s3.options)
+
+
+def stored(array: zvcore.Array, s3: S3) -> np.ndarray:
+    """What a program finds that has asked for nothing yet."""
+    index_cache().clear()
+    return np.asarray(zvcore.open(array.store.address, storage_options=s3.options)[...])
+
+
+def asked(proxy: Proxy, action: Callable[[], object]) -> list[str]:
+    proxy.forget()
+    action()
+    return sorted(one.method for one in proxy.requests)
+
+
+def test_a_shard_that_was_put_is_known(s3: S3, proxy: Proxy) -> None:
+    array, data = create(s3)
+    index_cache().clear()
+    found = [asked(proxy, lambda row=row: array.write(row, data[row] + 1)) for row in (0, 1, 2)]
+    data[:3] += 1
+    told = s3.scheme == "s3"
+    for number, methods in enumerate(found):
+        # Of each of the four shards: the index, the chunks that are changed, those that stay, and the new one.
+        assert methods.count("PUT") == 4
+        assert methods.count("GET") > 4
+        assert len(methods) == len(found[0]) - (4 * s3.asks_for_ends if number and told else 0)
+    assert np.array_equal(stored(array, s3), data)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("enough", [1, 20_000, 64 << 20])
+def test_changes_of_all_kinds(s3: S3, kind: str, enough: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much of it is held at once."""
+    monkeypatch.setattr(puts_together, "_ENOUGH", enough)
+    array, data = create(s3, kind)
+    generator = np.random.default_rng(1)
+    for number in range(12):
+        corner = generator.integers(0, SHAPE)
+        box = tuple(slice(int(at), int(at) + int(generator.integers(1, 40))) for at in corner)
+        if number % 3 == 0:  # whole chunks, of which nothing is read
+            box = tuple(slice(part.start // 8 * 8, -(-part.stop // 8) * 8) for part in box)
+        data[box] = 0 if number % 4 == 3 else number + 300
+        array[box] = data[box]
+    assert np.array_equal(array[...], data)
+    assert np.array_equal(stored(array, s3), data)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("before", ["GET", "PUT"])
+@pytest.mark.parametrize("which", [0, 1, 5])
+def test_what_others_put_meanwhile_is_not_lost(s3: S3, proxy: Proxy, kind: str, before: str, which: int) -> None:
+    """Before any of the requests of a change, by a program that shares no memory with this one."""
+    array, data = create(s3, kind)
+    other, theirs = create(s3, kind, seed=1)
+    array[0] = data[0]  # whose indexes are known now
+    target = open_store(array.store.address, "r+", s3.options)
+    source = open_store(other.store.address, "r", s3.options)
+    new = {key: source.get(key) for key in SHARDS[1:3]}
+    turn = 0
+
+    def spoil(request: Request) -> None:
+        nonlocal turn
+        if request.method == before:
+            turn += 1
+            if turn == which + 1:
+                proxy.spoil = None
+                for key, value in new.items():
+                    assert value is not None
+                    target.put(key, value)
+
+    proxy.spoil = spoil
+    array[3] = 7
+    done = proxy.spoil is None
+    proxy.spoil = None
+    found = stored(array, s3)
+    places = (np.s_[:, :32, 32:], np.s_[:, 32:, :32])
+    for place in places if done else ():
+        data[place] = theirs[place]
+        # Requests are under way at once: theirs may come after ours, and are the last word then.
+        if before == "PUT" and np.array_equal(found[place], theirs[place]):
+            found[place][3] = 7
+    data[3] = 7
+    assert done or which
+    assert np.array_equal(found, data)
+
+
+def test_what_was_foreseen_in_vain(s3: S3) -> None:
+    """Chunks that come to nothing leave other bytes to be kept than was thought, or none."""
+    array, data = create(s3)
+    array[:8] = data[:8] = 0
+    array[8:] = data[8:] = 0
+    assert list(array.store.list("c")) == [] or not stored(array, s3).any()
+    array[5, 5, 5] = data[5, 5, 5] = 3
+    assert np.array_equal(stored(array, s3), data)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+@pytest.mark.parametrize("fault", [403, "reset"])
+def test_a_change_that_fails_says_so(s3: S3, proxy: Proxy, method: str, fault: Any) -> None:
+    array, data = create(s3)
+    proxy.spoil = lambda request: fault if request.method == method and "/c/" in request.key else None
+    with pytest.raises(zvcore.errors.StoreError):
+        array[3] = 7
+    proxy.spoil = None
+    found = stored(array, s3)
+    assert ((found == data) | (found == 7)).all()
+    array[3] = data[3] = 7
+    assert np.array_equal(stored(array, s3), data)

@@ -1,0 +1,127 @@
+"""What several edits put, stored together: many requests under way at once cost less than one after the other."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from zvcore.errors import ConflictError
+from zvcore.stores.request_threads import Ahead
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from typing_extensions import Buffer
+
+    from zvcore.stores.base import Stamp, Store
+    from zvcore.stores.writing import Anything
+
+__all__ = ["Kept", "PutsTogether", "with_kept"]
+
+Ranges: TypeAlias = "dict[tuple[str, Kept], memoryview]"
+
+# With so many bytes nothing more is waited for.
+_ENOUGH = 64 << 20
+
+
+class Kept(NamedTuple):
+    """Bytes of an object's old version that its new one has too."""
+
+    offset: int
+    size: int
+
+
+class Put(NamedTuple):
+    """An object to be stored, where it is what `condition` says; what is kept is of the version with the stamp `of`."""
+
+    key: str
+    parts: Sequence[Buffer | Kept]
+    condition: Stamp | Anything | None
+    of: Stamp | None
+
+    def kept(self, known: Ranges) -> list[Kept]:
+        """What is kept and not known."""
+        return [part for part in self.parts if isinstance(part, Kept) and (self.key, part) not in known]
+
+
+def with_kept(store: Store, puts: Sequence[Put], known: Ranges | None = None) -> list[list[Buffer]]:
+    """The parts of each, with the bytes that are kept: what is not `known` of them is asked for at once."""
+    known = dict(known or {})
+    known.update(_ranges(store, [(put.key, put.of, put.kept(known)) for put in puts]))
+    return [[known[put.key, part] if isinstance(part, Kept) else part for part in put.parts] for put in puts]
+
+
+def _ranges(store: Store, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kept]]]) -> Ranges:
+    asked = [(key, ranges, stamp) for key, stamp, ranges in wanted if ranges]
+    found: Ranges = {}
+    for (key, ranges, _), parts in zip(asked, store.get_ranges_many(asked), strict=True):
+        if parts is None:
+            raise ConflictError("the object went away while it was rewritten", key=key)
+        found.update(zip([(key, one) for one in ranges], parts, strict=True))
+    return found
+
+
+class PutsTogether:
+    """Objects that wait to be stored. What is given may come from several threads and stays as it is until `refused`.
+
+    Whoever brings more than is to be held in memory stores what has come so far.
+
+    stamps  of what was stored, where they are told
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._held: list[Put] = []
+        self._nbytes = 0
+        self._refused: set[str] = set()
+        self.stamps: dict[str, Stamp] = {}
+        self._changing = threading.Lock()
+        self._coming: Ahead[Ranges] | None = None
+
+    def foresee(self, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kept]]]) -> None:
+        """Begin to ask for what will be kept of (key, stamp, ranges), as far as there is memory for it."""
+        asked = []
+        size = 0
+        for one in wanted:
+            size += sum(kept.size for kept in one[2])
+            if size > _ENOUGH:
+                break
+            asked.append(one)
+        if size:
+            self._coming = Ahead(partial(_ranges, self._store, asked))
+
+    def add(self, put: Put) -> None:
+        size = sum(part.size if isinstance(part, Kept) else memoryview(part).nbytes for part in put.parts)
+        with self._changing:
+            self._held.append(put)
+            self._nbytes += size
+            full = self._take() if self._nbytes >= _ENOUGH else []
+        self._put(full)
+
+    def refused(self) -> set[str]:
+        """Store what is left. The keys of all objects whose condition did not hold: they are as they were."""
+        with self._changing:
+            left = self._take()
+        self._put(left)
+        return self._refused
+
+    def give_up(self) -> None:
+        """What was foreseen is no longer wanted. Returns when nothing is under way."""
+        if self._coming is not None:
+            self._coming.give_up()
+
+    def _take(self) -> list[Put]:
+        taken, self._held, self._nbytes = self._held, [], 0
+        return taken
+
+    def _put(self, puts: list[Put]) -> None:
+        if puts:
+            known = None if self._coming is None else self._coming.result()
+            parts = with_kept(self._store, puts, known)
+            given = [(put.key, own, put.condition) for put, own in zip(puts, parts, strict=True)]
+            for put, stamp in zip(puts, self._store.put_stamped(given), strict=True):
+                if not stamp:
+                    self._refused.add(put.key)
+                elif stamp is not True:
+                    self.stamps[put.key] = stamp
