@@ -24,6 +24,7 @@ from bench.contest import Contest, entrants, run_alone
 from bench.scale import pick
 from bench.test_objectstore import small_server
 from bench.test_patterns import ALL, AT, BOX, KINDS, TINY, for_each, stored, values
+from zvcore.precomputed import ShardingSpec
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from tests.stores.servers import S3
 
 FAR = 0.005
+# What tensorstore writes has all axes that the volume has.
+FLAT = slice(AT, AT + 1)
 Calls = dict[str, "Callable[[], Any]"]
 _stack = contextlib.ExitStack()
 
@@ -73,6 +76,7 @@ def end() -> None:
     _stack.close()
     server.cache_clear()
     put.cache_clear()
+    volume.cache_clear()
 
 
 def ours(delay: float, place: str, format: str | None = None) -> Any:
@@ -132,6 +136,39 @@ def writing(delay: float, codec: str, kind: str, *keys: Any) -> Calls:
     }
 
 
+@cache
+def volume(delay: float, codec: str, whose: str) -> str:
+    """Where in the bucket a volume in shards lies that has the values of the other arrays."""
+    data = values("shards")
+    place = f"volume-{codec}-{whose}"
+    made = zvcore.create(
+        f"s3://bucket/{place}",
+        format="precomputed", shape=data.shape, dtype=data.dtype, storage_options=server(delay).options,
+        chunks=(pick(32, 8),) * 3, sharding=ShardingSpec(6, "identity", 0, 3, "raw", codec),
+    )  # fmt: skip
+    made[...] = data[..., np.newaxis]
+    return place
+
+
+def of_volume(delay: float, place: str) -> tuple[Any, Any]:
+    """The same place for both."""
+    spec = {"driver": "neuroglancer_precomputed", "kvstore": _place_for_tensorstore(delay, place)}
+    return ours(delay, place)[0], tensorstore.open(spec, read=True, write=True).result()
+
+
+def reading_volume(delay: float, codec: str, kind: str, key: Any) -> Calls:
+    one, other = of_volume(delay, volume(delay, codec, "of-all"))
+    np.testing.assert_array_equal(one[key], other[key].read().result())
+    return {"zvcore": lambda: one[key], "tensorstore": lambda: other[key].read().result()}
+
+
+def writing_volume(delay: float, codec: str, kind: str, key: Any) -> Calls:
+    one, _ = of_volume(delay, volume(delay, codec, "of-zvcore"))
+    _, other = of_volume(delay, volume(delay, codec, "of-tensorstore"))
+    given = np.ascontiguousarray(values(kind)[..., np.newaxis][key])
+    return {"zvcore": lambda: one.write(key, given), "tensorstore": lambda: other[key].write(given).result()}
+
+
 TASKS: list[tuple[str, Callable[..., Calls], str, tuple[Any, ...]]] = [
     ("read chunks", reading, "chunks", (ALL,)),
     ("read a plane", reading, "chunks", ((AT,),)),
@@ -151,12 +188,21 @@ TASKS: list[tuple[str, Callable[..., Calls], str, tuple[Any, ...]]] = [
     ("write all but the edges of tiny chunks", writing, "tiny chunks", ((slice(4, TINY - 4),) * 3,)),
     ("write shards", writing, "shards", (ALL,)),
     ("write a plane of shards", writing, "shards", ((AT,),)),
+    ("read a plane of a volume in shards", reading_volume, "shards", (FLAT,)),
+    ("write a volume in shards", writing_volume, "shards", (ALL,)),
+    ("write a plane of a volume in shards", writing_volume, "shards", (FLAT,)),
 ]
 assert all(kind in KINDS for _, _, kind, _ in TASKS)
 CONTESTS = [
     Contest(f"{what}, {codec}{distance}", ("zvcore", "tensorstore"), partial(make, delay, codec, kind, *keys))
     for codec, delay, distance in (("raw", 0.0, ""), ("zstd", 0.0, ""), ("zstd", FAR, ", 5 ms away"))
     for what, make, kind, keys in TASKS
+    if "volume" not in what
+] + [
+    Contest(f"{what}, {codec}{distance}", ("zvcore", "tensorstore"), partial(make, delay, codec, kind, *keys))
+    for codec, delay, distance in (("raw", 0.0, ""), ("gzip", FAR, ", 5 ms away"))
+    for what, make, kind, keys in TASKS
+    if "volume" in what
 ]
 
 

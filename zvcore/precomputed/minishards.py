@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed._minishard import Minishard
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
 
-__all__ = ["LISTED_BYTES", "each_table", "listed_at_once", "most_entries", "stored_minishards"]
+__all__ = ["ENTRY", "LISTED_BYTES", "each_table", "listed_at_once", "most_entries", "stored_minishards"]
 
 U64 = npt.NDArray[np.uint64]
 

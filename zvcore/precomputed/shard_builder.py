@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zvcore.precomputed.entries import U64, Entries
     from zvcore.precomputed.sharding_spec import ShardingSpec
 
-__all__ = ["MAX_MINISHARD_BITS", "Output", "ShardBuilder"]
+__all__ = ["MAX_MINISHARD_BITS", "Output", "ShardBuilder", "ends_of"]
 
 # A shard index of 16 GiB. Reading knows no such limit.
 MAX_MINISHARD_BITS = 30
@@ -36,6 +36,34 @@ class Output(Protocol):
     """The object that a shard is written to."""
 
     def write_at(self, offset: int, data: Buffer) -> None: ...
+
+
+class _Ends:
+    """What lies before the values of a shard and behind them."""
+
+    def __init__(self, head: int, tail_at: int) -> None:
+        self.head = bytearray(head)
+        self.tail = bytearray()
+        self._tail_at = tail_at
+
+    def write_at(self, offset: int, data: Buffer) -> None:
+        view = memoryview(data).cast("B")
+        part, at = (self.head, offset) if offset < len(self.head) else (self.tail, offset - self._tail_at)
+        part[at : at + len(view)] = view
+
+
+def ends_of(
+    spec: ShardingSpec, index_chain: CodecChain, entries: Entries, loose: int = 0, threads: int | None = None
+) -> tuple[bytes, bytes]:
+    """What stands in a shard before these values, which are in order, and behind them and so many bytes that belong to
+    none; `data` of the values is not looked at.
+    """
+    ends = _Ends(spec.index_size, spec.index_size + int(entries.spans.sum(dtype=np.uint64)) + loose)
+    with ShardBuilder(ends, spec, index_chain, threads) as builder:
+        builder.add_written(entries)
+        builder.add_loose_written(loose)
+        builder.finish()
+    return bytes(ends.head), bytes(ends.tail)
 
 
 class ShardBuilder:
@@ -106,7 +134,11 @@ class ShardBuilder:
     def add_loose(self, data: Buffer) -> None:
         """Bytes that no index mentions and that precede no value."""
         self.output.write_at(self.spec.index_size + self._end, data)
-        self._end += memoryview(data).nbytes
+        self.add_loose_written(memoryview(data).nbytes)
+
+    def add_loose_written(self, size: int) -> None:
+        """`add_loose`, for so many bytes that lie in their place already."""
+        self._end += size
 
     def finish(self) -> int:
         """Write the indices; the size of the file."""

@@ -14,20 +14,18 @@ from zvcore.engine.sources import ABSENT
 from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.placement import Group, Packed, Streamed
 from zvcore.precomputed.entries import Entries
-from zvcore.precomputed.shard_builder import ShardBuilder
-from zvcore.precomputed.shard_reader import group_starts
-from zvcore.precomputed.shard_update import contents_of, rewrite
+from zvcore.precomputed.shard_builder import ShardBuilder, ends_of
+from zvcore.precomputed.shard_reader import ShardFile, group_starts
+from zvcore.precomputed.shard_update import contents_of, kept_of, rewrite
 from zvcore.stores.indexes import index_cache
+from zvcore.stores.puts_together import Kept, PutsTogether
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from typing_extensions import Buffer
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from zvcore.boxes import Box
     from zvcore.engine.buffers import Buffers
     from zvcore.precomputed.layout import ShardedLayout
-    from zvcore.precomputed.shard_reader import ShardFile
     from zvcore.stores import Stamp
     from zvcore.stores.editing import Edit
 
@@ -68,6 +66,22 @@ class VolumeShards(Packed, Streamed):
         gone = self.layout.ids(positions)[chunks.sizes == ABSENT]
         told = np.zeros(len(entries), np.bool_)
         rewrite(self.reader, edit, self._number(group.key), entries, told, gone, file=group.found)
+
+    def foresee(self, edits: Mapping[str, Edit], groups: Sequence[Group], positions: Positions) -> None:
+        if self.store.can_lock:
+            return
+        puts = PutsTogether(self.store)
+        puts.foresee(
+            self._kept(group, positions)
+            for group in groups
+            if isinstance(group.found, ShardFile) and group.found.key == group.key
+        )
+        for group in groups:
+            edits[group.key].together = puts
+
+    def _kept(self, group: Group, positions: Positions) -> tuple[str, Stamp | None, list[Kept]]:
+        ids = self.layout.ids(positions[group.rows])
+        return kept_of(self.reader, group.found, self._number(group.key), self.spec.hashes(ids), ids)
 
     def pack_orders(self, groups: Sequence[Group], positions: Positions) -> list[npt.NDArray[np.intp] | None]:
         return [group.rows if self._can_pack(group, positions[group.rows]) else None for group in groups]
@@ -117,12 +131,8 @@ class VolumeShards(Packed, Streamed):
             return None
         ids = self.layout.ids(positions)[stored]
         entries = Entries(self.spec.hashes(ids), ids, np.zeros(len(ids), np.uint64), sizes[stored], _NO_DATA)
-        parts = _Parts(self.pack_head, self.pack_head + int(entries.sizes.sum(dtype=np.uint64)))
-        with ShardBuilder(parts, self.spec, self.reader.index_chain) as builder:
-            builder.add_written(entries)
-            builder.finish()
         # A program that knows nothing of locks may have put something else into it.
-        return Ends(bytes(parts.head), bytes(parts.tail), replaces=self._replaced[key])
+        return Ends(*ends_of(self.spec, self.reader.index_chain, entries), replaces=self._replaced[key])
 
     def remove(self, key: str) -> None:
         with self.store.edit(key) as edit:
@@ -195,17 +205,3 @@ class VolumeShards(Packed, Streamed):
         index_cache().invalidate(self.store, key)
         if last is None:
             self._forget(key)
-
-
-class _Parts:
-    """What lies before the values of a shard and behind them."""
-
-    def __init__(self, head: int, tail_at: int) -> None:
-        self.head = bytearray(head)
-        self.tail = bytearray()
-        self._tail_at = tail_at
-
-    def write_at(self, offset: int, data: Buffer) -> None:
-        view = memoryview(data).cast("B")
-        part, at = (self.head, offset) if offset < len(self.head) else (self.tail, offset - self._tail_at)
-        part[at : at + len(view)] = view

@@ -6,7 +6,7 @@ import threading
 import weakref
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,15 @@ from zvcore.errors import ConflictError, CorruptDataError, ZvcoreError
 from zvcore.layout import ABSENT, Sources
 from zvcore.precomputed._minishard import Minishard, find_many, place
 from zvcore.precomputed.external_sort import pieces_of
-from zvcore.precomputed.minishards import LISTED_BYTES, each_table, listed_at_once, stored_minishards
+from zvcore.precomputed.minishards import (
+    ENTRY,
+    LISTED_BYTES,
+    each_table,
+    listed_at_once,
+    most_entries,
+    stored_minishards,
+)
+from zvcore.stores import Snapshot
 from zvcore.stores.indexes import Indexes, index_cache
 
 if TYPE_CHECKING:
@@ -28,7 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.precomputed.sharding_spec import ShardingSpec
-    from zvcore.stores import Snapshot, Stamp, Store
+    from zvcore.stores import Stamp, Store
 
 __all__ = ["ShardFile", "ShardReader", "chain_for"]
 
@@ -39,6 +47,8 @@ WHOLE_INDEX_BYTES = 64 << 10
 # Whose ids are listed together.
 _SHARDS_AT_ONCE = 64
 _KNOWN_FILES = 4096
+# Of a shard that was put now, indices of so many bytes together are kept.
+_NOTED_BYTES = 1 << 20
 
 
 def chain_for(encoding: str, where: str) -> CodecChain:
@@ -136,6 +146,24 @@ class ShardReader:
             # The cache keeps nothing that may change without its stamp changing, and then this reference is soon empty.
             self._known[shard] = weakref.ref(found)
         return found
+
+    def note_written(self, shard: int, head: bytes, tail: bytes, size: int, stamp: Stamp) -> None:
+        """A shard was put now that begins and ends so: who reads or changes it next need not ask for its indices."""
+        key = self.key(shard)
+        span = self._index_span
+        file, nbytes = self._open(key, Snapshot(head[: span[1]], size, stamp))
+        if file.index is not None and len(tail) <= _NOTED_BYTES:
+            tail_at = size - len(tail)
+            numbers, ranges = self.ranges(file)
+            for number, (at, length) in zip(numbers.tolist(), ranges.tolist(), strict=True):
+                raw = tail[at - tail_at : at - tail_at + length]
+                if self.index_codec is not None:
+                    raw = self.index_codec.decode(raw, max_size=ENTRY * most_entries(file))
+                table = file.tables[number] = file.minishard(number, raw)
+                file.entries += len(table)
+                nbytes += 64 + table.nbytes
+        file.nbytes = nbytes
+        Indexes(self.store, span, self._open, self._part(key)).note(key, stamp, file, nbytes)
 
     def _part(self, key: str) -> tuple[str, int, str]:
         """Under what a shard file is cached: others may see the same file by another key or another specification."""
@@ -264,14 +292,16 @@ class ShardReader:
         which, offsets, sizes = np.zeros(count, np.int32), np.zeros(count, np.uint64), np.full(count, ABSENT, np.uint64)
         names: list[str] = []
         files: list[ShardFile | None] = []
+        wanted: list[_Wanted] = []
         for (first, last), file in zip(pairwise([*starts, count]), self._files(shards), strict=True):
             if file is None:
                 continue
             place = slice(first, last)
-            self._find(file, minishards[place], ids[place], offsets[place], sizes[place])
+            wanted.append(_Wanted(file, minishards[place], ids[place], offsets[place], sizes[place]))
             which[place] = len(names)
             names.append(file.data_key)
             files.append(file)
+        self._find_all(wanted)
         if not names:
             # The engine wants a name for every row, also for those that are not there.
             names, files = [self.key(0)], [None]
@@ -290,15 +320,17 @@ class ShardReader:
         starts = group_starts(shards)
         return order, starts.tolist(), shards[starts].tolist(), minishards
 
-    def _find(self, file: ShardFile, minishards: U64, ids: U64, offsets: U64, sizes: U64) -> None:
-        """Fill in where the values of ids of one shard are; ids of one minishard stand together."""
+    def _find_all(self, wanted: Sequence[_Wanted]) -> None:
+        """Fill in where the values are. Minishards that are not known are read, those of several shards at once."""
+        missing = [(one, numbers) for one in wanted if (numbers := one.find())]
+        self.store.each(lambda both: self._find_with(*both), missing)
+
+    def _find_with(self, wanted: _Wanted, numbers: list[int]) -> None:
         try:
-            unknown = find_many(file.tables, minishards, ids, offsets, sizes)
-            if unknown:
-                self._load(file, unknown)
-                find_many(file.tables, minishards, ids, offsets, sizes)
+            self._load(wanted.file, numbers)
         except ZvcoreError as error:
-            raise error.located(key=file.data_key)
+            raise error.located(key=wanted.file.data_key)
+        wanted.find()
 
     def _files(self, numbers: list[int]) -> list[ShardFile | None]:
         return self.store.each(lambda number: self.file(number, fresh=False), numbers)
@@ -360,10 +392,31 @@ class ShardReader:
     def all_tables(self, file: ShardFile, threads: int | None = None) -> Iterator[tuple[int, Minishard]]:
         """Every minishard of a shard that is not empty, in order. Not kept: listing pushes nothing out of the cache."""
         numbers, ranges = self.ranges(file)
+        known = file.tables
+        if all(number in known for number in numbers.tolist()):
+            yield from ((number, there) for number in numbers.tolist() if (there := known[number]) is not None)
+            return
         for number, table in each_table(self, file, numbers.tolist(), ranges, threads=threads):
             if isinstance(table, ZvcoreError):
                 raise table
             yield number, table
+
+
+class _Wanted(NamedTuple):
+    """Ids of values of one shard, where those of one minishard stand together, and room for where they are."""
+
+    file: ShardFile
+    minishards: U64
+    ids: U64
+    offsets: U64
+    sizes: U64
+
+    def find(self) -> list[int]:
+        """Fill in what is known. The minishards that are not."""
+        try:
+            return find_many(self.file.tables, self.minishards, self.ids, self.offsets, self.sizes)
+        except ZvcoreError as error:
+            raise error.located(key=self.file.data_key)
 
 
 def group_starts(values: U64) -> npt.NDArray[np.intp]:

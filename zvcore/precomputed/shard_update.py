@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +13,15 @@ from zvcore.codecs import CodecChain
 from zvcore.engine.steady import CHANGED
 from zvcore.errors import ConflictError, CorruptDataError
 from zvcore.placement import UNKNOWN, Unknown
-from zvcore.precomputed.entries import U64, Entries, join
+from zvcore.precomputed.entries import U64, Entries, join, nothing_before
 from zvcore.precomputed.external_sort import pieces_of
 from zvcore.precomputed.ids import as_ids
 from zvcore.precomputed.minishards import stored_minishards
-from zvcore.precomputed.shard_builder import ShardBuilder
+from zvcore.precomputed.shard_builder import ShardBuilder, ends_of
 from zvcore.precomputed.shard_writer import encoded_entries
 from zvcore.stores.again import again
 from zvcore.stores.indexes import index_cache
+from zvcore.stores.puts_together import Kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,11 +29,24 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
+    from zvcore.stores import Stamp
     from zvcore.stores.editing import Edit
 
-__all__ = ["Contents", "contents_of", "gaps_between", "replace_shard", "rewrite", "rewrite_shard", "update_shards"]
+__all__ = [
+    "Contents",
+    "contents_of",
+    "gaps_between",
+    "kept_of",
+    "replace_shard",
+    "rewrite",
+    "rewrite_shard",
+    "update_shards",
+]
 
 _PIECE_BYTES = 8 << 20
+# Larger shards are not put from memory.
+_PUT_BYTES = 64 << 20
+_NO_DATA = np.empty(0, np.uint8)
 
 
 def update_shards(
@@ -150,6 +165,18 @@ def rewrite_shard(
             rewrite(reader, edit, shard, changes, told, gone, threads=threads)
 
 
+def kept_of(
+    reader: ShardReader, file: ShardFile, shard: int, hashes: U64, ids: U64
+) -> tuple[str, Stamp | None, list[Kept]]:
+    """What of a shard stays as it is when these values are put into it, as `PutsTogether.foresee` takes it."""
+    order = np.lexsort((ids, hashes))
+    anything = np.ones(len(ids), np.uint64)
+    changes = Entries(hashes[order], ids[order], nothing_before(len(ids)), anything, _NO_DATA)
+    old = contents_of(reader, file, shard)
+    plan = _Plan.merge(old, changes, np.zeros(len(ids), np.bool_), np.empty(0, np.uint64))
+    return file.key, file.stamp, [*plan.kept(), *(Kept(*one) for one in old.loose)]
+
+
 def rewrite(
     reader: ShardReader,
     edit: Edit,
@@ -164,7 +191,8 @@ def rewrite(
     """`rewrite_shard` once, within an edit of the shard. `file` is what is known of it as it is."""
     key = edit.key
     if isinstance(file, Unknown):
-        file = reader.file(shard)
+        # What is put under a condition is known to come from the version that is there.
+        file = reader.file(shard, fresh=edit.locked)
     legacy = file is not None and file.key != key
     edit.made_from(None if file is None or legacy else file.stamp)
     if file is None:
@@ -173,6 +201,13 @@ def rewrite(
         old = contents_of(reader, file, shard, threads)
     plan = _Plan.merge(old, changes, told, gone)
     if not len(changes) and len(plan.ids) == len(old.ids):
+        return
+    if edit.together is not None and not legacy and plan.can_be_put_at_once(reader, edit):
+        parts = plan.parts(reader, old.loose, changes, threads)
+        edit.put_parts(parts, None if file is None else file.stamp)
+        head, tail = cast("bytes", parts[0]), cast("bytes", parts[-1])
+        size = len(head) + plan.nbytes + sum(size for _, size in old.loose) + len(tail)
+        edit.then = partial(reader.note_written, shard, head, tail, size)
         return
     replace_shard(
         reader,
@@ -267,11 +302,52 @@ class _Plan:
         order = np.lexsort((plan.ids, plan.hashes))
         return cls(**{name: getattr(plan, name)[order] for name in cls.__dataclass_fields__})
 
+    def can_be_put_at_once(self, reader: ShardReader, edit: Edit) -> bool:
+        """Whether the shard is put as a whole, from memory: else piece by piece, or there is none to put."""
+        return reader.spec.index_size + self.nbytes <= _PUT_BYTES and (len(self.ids) > 0 or not edit.can_delete)
+
+    def parts(
+        self, reader: ShardReader, loose: list[tuple[int, int]], changes: Entries, threads: int | None
+    ) -> list[Buffer | Kept]:
+        """All of the new shard, one after the other."""
+        entries = Entries(self.hashes, self.ids, self.before, self.sizes, _NO_DATA)
+        head, tail = ends_of(reader.spec, reader.index_chain, entries, sum(size for _, size in loose), threads)
+        data = changes.data.data
+        values = [Kept(at, size) if is_old else data[at : at + size] for is_old, at, size in self._runs()]
+        return [head, *values, *(Kept(*one) for one in loose), tail]
+
+    def _runs(self) -> Iterator[tuple[bool, int, int]]:
+        """(whether they are of the old object or of the changes' data, where, how many) of bytes that lie together in
+        both.
+        """
+        is_old = np.stack([self.before_is_old, self.old >= 0], 1).reshape(-1)
+        begins = np.stack([self.before_at, self.value_at], 1).reshape(-1)
+        sizes = np.stack([self.before, self.sizes], 1).reshape(-1)
+        some = sizes > 0
+        is_old, begins, sizes = is_old[some], begins[some], sizes[some]
+        ends = begins + sizes
+        first = np.ones(len(sizes), np.bool_)
+        first[1:] = (is_old[1:] != is_old[:-1]) | (begins[1:] != ends[:-1])
+        last = np.append(first[1:], np.ones(min(1, len(first)), np.bool_))
+        return zip(is_old[first].tolist(), begins[first].tolist(), (ends[last] - begins[first]).tolist(), strict=True)
+
+    def kept(self) -> list[Kept]:
+        """What stays of the old object, as in `parts`, but for bytes that belong to no value."""
+        return [Kept(at, size) for is_old, at, size in self._runs() if is_old]
+
+    @property
+    def spans(self) -> U64:
+        return self.before + self.sizes
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the values have, with those before them."""
+        return int(self.spans.sum(dtype=np.uint64))
+
     def entries(self, reader: ShardReader, file: ShardFile | None, changes: Entries) -> Iterator[Entries]:
         """The new contents, a few megabytes at a time."""
-        spans = self.before + self.sizes
         data = changes.data.data
-        for first, last in pieces_of(spans, _PIECE_BYTES):
+        for first, last in pieces_of(self.spans, _PIECE_BYTES):
             wanted: list[tuple[int, int]] = []
             sources: list[memoryview | None] = []
             rows = slice(first, last)

@@ -62,6 +62,17 @@ def _ranges(store: Store, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kep
     return found
 
 
+def _foreseen(store: Store, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kept]]]) -> Ranges:
+    asked = []
+    size = 0
+    for one in wanted:
+        size += sum(kept.size for kept in one[2])
+        if size > _ENOUGH:
+            break
+        asked.append(one)
+    return _ranges(store, asked)
+
+
 class PutsTogether:
     """Objects that wait to be stored. What is given may come from several threads and stays as it is until `refused`.
 
@@ -81,15 +92,7 @@ class PutsTogether:
 
     def foresee(self, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kept]]]) -> None:
         """Begin to ask for what will be kept of (key, stamp, ranges), as far as there is memory for it."""
-        asked = []
-        size = 0
-        for one in wanted:
-            size += sum(kept.size for kept in one[2])
-            if size > _ENOUGH:
-                break
-            asked.append(one)
-        if size:
-            self._coming = Ahead(partial(_ranges, self._store, asked))
+        self._coming = Ahead(partial(_foreseen, self._store, wanted))
 
     def add(self, put: Put) -> None:
         size = sum(part.size if isinstance(part, Kept) else memoryview(part).nbytes for part in put.parts)
