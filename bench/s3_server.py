@@ -1,4 +1,4 @@
-"""As much of S3 as reading, writing and listing objects needs, in memory, with as little processor time as it can.
+"""As much of S3 as reading, writing, listing and removing objects needs, in memory, in as little time as it can.
 
 A complete server spends more on a request than its clients do, and a benchmark would time that. Answers may come later,
 each by the same time, as from far away.
@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import heapq
 import itertools
+import re
 import selectors
 import socket
 import subprocess
@@ -17,7 +18,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote_to_bytes
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +27,7 @@ __all__ = ["running"]
 
 _NOTHING = memoryview(b"")
 _LIST = '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>'
+_REMOVED = '<?xml version="1.0" encoding="UTF-8"?><DeleteResult>'
 _PAGE = 1000
 _FACTS = b"\r\nLast-Modified: Sat, 01 Nov 2025 10:00:00 GMT\r\nAccept-Ranges: bytes\r\nETag: "
 
@@ -91,6 +93,8 @@ class _Server:
             # Everything below, for who measures: S3 removes one object.
             self.objects = {key: one for key, one in self.objects.items() if not key.startswith(path)}
             return b"HTTP/1.1 204 No Content\r\n\r\n", _NOTHING
+        if method == b"POST":
+            return self.removed(path.rstrip(b"/") + b"/", re.findall("<Key>.*?</Key>", bytes(body).decode()))
         if b"list-type=2" in query:
             return self.listed(path.rstrip(b"/") + b"/", dict(parse_qsl(query.decode())))
         found = self.objects.get(path)
@@ -112,6 +116,13 @@ class _Server:
                 stop - start, start, stop - 1, len(data),
             )  # fmt: skip
         return line + _FACTS + tag + b"\r\n\r\n", _NOTHING if method == b"HEAD" else data[start:stop]
+
+    def removed(self, bucket: bytes, keys: list[str]) -> Answer:
+        for key in keys:
+            self.objects.pop(bucket + unescape(key[len("<Key>") : -len("</Key>")]).encode(), None)
+        told = "".join(f"<Deleted>{key}</Deleted>" for key in keys)
+        text = f"{_REMOVED}{told}</DeleteResult>".encode()
+        return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text), memoryview(text)
 
     def tag(self, body: memoryview) -> bytes:
         return b'"%s"' % hashlib.md5(body).hexdigest().encode() if self.tells_md5 else b'"%d"' % next(self.numbers)
@@ -184,8 +195,8 @@ class _Server:
         """Answer the requests that have arrived completely; wait for the rest of a body."""
         while (end := buffer.find(b"\r\n\r\n")) >= 0:
             head = bytes(buffer[:end])
-            # Only what is put has a body; looking for its length takes as long as the answer.
-            length = int(_fields(head).get(b"content-length", b"0")) if head.startswith(b"PUT") else 0
+            # Only what is put or posted has a body; looking for its length takes as long as the answer.
+            length = int(_fields(head).get(b"content-length", b"0")) if head.startswith(b"P") else 0
             stop = end + 4 + length
             if stop > len(buffer) and b"100-continue" in head:
                 connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")

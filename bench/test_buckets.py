@@ -83,7 +83,7 @@ def ours(delay: float, place: str, format: str | None = None) -> Any:
     return zvcore.open(f"s3://bucket/{place}", mode="r+", format=format, storage_options=server(delay).options)
 
 
-def _place_for_tensorstore(delay: float, place: str) -> dict[str, Any]:
+def place_for_tensorstore(delay: float, place: str) -> dict[str, Any]:
     return {
         "driver": "s3", "bucket": "bucket", "path": f"{place}/", "endpoint": server(delay).endpoint,
         "aws_region": "us-east-1", "aws_credentials": {"type": "environment"},
@@ -91,12 +91,12 @@ def _place_for_tensorstore(delay: float, place: str) -> dict[str, Any]:
 
 
 def theirs(delay: float, place: str) -> Any:
-    spec = {"driver": "zarr3", "kvstore": _place_for_tensorstore(delay, place), "recheck_cached_data": "open"}
+    spec = {"driver": "zarr3", "kvstore": place_for_tensorstore(delay, place), "recheck_cached_data": "open"}
     return tensorstore.open(spec, read=True, write=True).result()
 
 
 def found_out_by_tensorstore(delay: float, place: str) -> Any:
-    spec = {"driver": "auto", "kvstore": _place_for_tensorstore(delay, place)}
+    spec = {"driver": "auto", "kvstore": place_for_tensorstore(delay, place)}
     return tensorstore.open(spec, read=True, write=True).result()
 
 
@@ -152,7 +152,7 @@ def volume(delay: float, codec: str, whose: str) -> str:
 
 def of_volume(delay: float, place: str) -> tuple[Any, Any]:
     """The same place for both."""
-    spec = {"driver": "neuroglancer_precomputed", "kvstore": _place_for_tensorstore(delay, place)}
+    spec = {"driver": "neuroglancer_precomputed", "kvstore": place_for_tensorstore(delay, place)}
     return ours(delay, place)[0], tensorstore.open(spec, read=True, write=True).result()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from zvcore.engine.work import Work
 from zvcore.layout import ABSENT
 from zvcore.placement import OneChunkPerObject
 from zvcore.stores.again import BEING_REPLACED, again
+from zvcore.stores.request_threads import on_their_way
 from zvcore.transfer import Written
 
 if TYPE_CHECKING:
@@ -258,11 +260,14 @@ class Recode(Way):
             with transfer.abandoning():
                 total += self._pack(box, positions, packing, written, threads)
             groups = [group for group in groups if group.key not in packing.keys]
-        for group in groups:
-            made, nbytes = self.encode(box, positions[group.rows], threads)
-            target.placement.replace(edits[group.key], group, positions[group.rows], made)
-            written.add(made.sizes)
-            total += nbytes
+        # Of stores behind a network, one is put while the next is made.
+        with on_their_way(min(1, target.store.parts_ahead())) as put:
+            for group in groups:
+                own = positions[group.rows]
+                made, nbytes = self.encode(box, own, threads)
+                put(partial(target.placement.replace, edits[group.key], group, own, made))
+                written.add(made.sizes)
+                total += nbytes
         return total, written
 
     def _pack(
