@@ -208,9 +208,9 @@ class Conversion(ABC):
         with shown(progress, total, "converting") as tell:
             for step in steps:
                 self._run_step(step, report, threads, client, tell)
-        self.journal.flush()
         self._check_sources()
         if verify:
+            self.journal.flush()
             wrong = self._verify(report, threads, client, progress)
             if wrong:
                 self.journal.undo(self._steps_of(wrong), "what was written is not what the source holds")

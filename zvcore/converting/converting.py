@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from zvcore.converting.conversion import Conversion
 from zvcore.converting.finished import forget_finished, record_finished, was_finished
 from zvcore.converting.journal import Journal
 from zvcore.converting.lacking import lacking
-from zvcore.converting.note import read_note
+from zvcore.converting.note import KEY, read_note
 from zvcore.converting.overlapping import refuse_overlap
 from zvcore.converting.planning import Request, arrays_of, draft_conversion
 from zvcore.converting.skipping import convertible, refuse
@@ -25,7 +26,7 @@ from zvcore.errors import (
     ZvcoreError,
     without_credentials,
 )
-from zvcore.format import get_format
+from zvcore.format import all_marks, get_format
 from zvcore.report import What
 
 if TYPE_CHECKING:
@@ -164,12 +165,15 @@ class Converting(Conversion):
         return {"arrays": arrays, "asked": [repr(one) for one in [*there, *rest]], **lacking}
 
     def _journal(self, overwrite: bool, resume: bool) -> Journal:
-        found = read_note(self.store)
+        with self.store.looking_at([KEY, *itertools.chain(*all_marks())]):
+            found = read_note(self.store)
+            there = opening.detect(self.store) if found is None else None
         task = self.task()
         if resume and (journal := self._begun(task, found, overwrite)) is not None:
             return journal
         self.resuming = False
-        there = opening.detect(self.store)
+        if found is not None:
+            there = opening.detect(self.store)
         occupied_by = there if there is not None and any(self.store.list_dir()) else None
         if occupied_by is not None and found is None and self.sharing.share is not None:
             # What another part of this conversion makes is not there before its note is.

@@ -195,7 +195,8 @@ class Journal:
             self._closed = True
             self.flush()
             self._store.delete_prefix(FOLDER)
-        self._store.delete(self.key)
+        # Whether it was there, nobody asks.
+        self._store.delete_all([self.key])
 
     def _document(self) -> dict[str, Any]:
         return {

@@ -3,44 +3,62 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import ConflictError
 from zvcore.stores.base import UnlistedError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from zvcore.stores import Store
 
-__all__ = ["refuse_left_chunks", "remove_left_chunks"]
+__all__ = ["make_room"]
 
 _NUMBERS = re.compile(r"(/\d+)+")
 
 
-def remove_left_chunks(store: Store, prefix: str, separator: str) -> None:
-    """Remove what would be chunks of a new array at the root of a store: they would be its values.
+def make_room(store: Store, documents: Sequence[str], overwrite: bool, chunks: tuple[str, str] | None) -> bool:
+    """Refuse to write over what is at the root of a store, or remove it: whether one of these documents was there.
 
-    prefix  what the keys of chunks begin with, before the numbers: with a separator, unless it is the whole key
+    `chunks`, for a new array: (what the keys of its chunks begin with, before the numbers: with a separator, unless it
+    is the whole key; the separator). What would be chunks of it would be its values.
     """
-    folders, objects = _left(store, prefix, separator)
-    for name in folders:
-        store.delete_prefix(name)
-    store.delete_all(objects)
-
-
-def refuse_left_chunks(store: Store, prefix: str, separator: str) -> None:
-    """ConflictError where there are such chunks."""
-    folders, objects = _left(store, prefix, separator)
-    if folders or objects:
+    looks: list[Callable[[], Any]] = [partial(store.exists, name) for name in documents]
+    if chunks is not None:
+        looks.append(partial(_listed, store))
+    # Far away, all at once.
+    found = store.each(lambda look: look(), looks)
+    if any(found[: len(documents)]):
+        if not overwrite:
+            raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
+        store.delete_prefix("")
+        return True
+    folders, objects = ([], []) if chunks is None else _left(store, *found[-1], *chunks)
+    if overwrite:
+        for name in folders:
+            store.delete_prefix(name)
+        store.delete_all(objects)
+    elif folders or objects:
         what = "chunks without a document are here, which would be values of a new array; overwrite=True removes them"
         raise ConflictError(what, key=store.root, found=(*folders, *objects)[0])
+    return False
 
 
-def _left(store: Store, prefix: str, separator: str) -> tuple[list[str], list[str]]:
-    """(folders, objects). Folders in which anything else lies (a document, and so another array or group) are none."""
+def _listed(store: Store) -> tuple[list[str], list[str]]:
     try:
-        folders, objects = store.list_dir()
+        return store.list_dir()
     except UnlistedError:
         return [], []
+
+
+def _left(
+    store: Store, folders: list[str], objects: list[str], prefix: str, separator: str
+) -> tuple[list[str], list[str]]:
+    """(folders, objects) among these. Folders in which anything else lies (a document, and so another array or group)
+    are none.
+    """
     first = re.escape(prefix.rstrip("/.")) or r"\d+"
     named = [name for name in folders if separator == "/" and re.fullmatch(first, name)]
     left = [name for name in named if _holds_chunks_alone(store, name)]

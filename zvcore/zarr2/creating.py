@@ -15,8 +15,8 @@ from zvcore import documents
 from zvcore.boxes import default_chunks, lengths_of
 from zvcore.choices import AUTO, chosen
 from zvcore.codecs.single_values import stays_itself
-from zvcore.documents.left_chunks import refuse_left_chunks, remove_left_chunks
-from zvcore.errors import CodecNotFoundError, ConflictError, LostMetadataWarning, MetadataError
+from zvcore.documents import left_chunks
+from zvcore.errors import CodecNotFoundError, LostMetadataWarning, MetadataError
 from zvcore.stores.sole import making
 from zvcore.zarr2.array import Zarr2Array
 from zvcore.zarr2.attributes import Attributes
@@ -117,15 +117,8 @@ def begin_node(
 
 def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), separator: str = "") -> None:
     """Refuse to write over what is there, or remove it."""
-    if not any(store.exists(mark) for mark in (DOCUMENT, GROUP)):
-        if separator:
-            deal_with_left = remove_left_chunks if overwrite else refuse_left_chunks
-            deal_with_left(store, "", separator)
-        return
-    if not overwrite:
-        raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
-    store.delete_prefix("")
-    forget_below(store, through)
+    if left_chunks.make_room(store, (DOCUMENT, GROUP), overwrite, ("", separator) if separator else None):
+        forget_below(store, through)
 
 
 def _listed(given: Any) -> list[Any]:

@@ -12,8 +12,8 @@ from zvcore import documents
 from zvcore.boxes import CHUNK_BYTES, default_chunks, given_lengths, lengths_of, whole_number
 from zvcore.choices import AUTO, chosen
 from zvcore.codecs.single_values import stays_itself
-from zvcore.documents.left_chunks import refuse_left_chunks, remove_left_chunks
-from zvcore.errors import CodecNotFoundError, ConflictError, MetadataError
+from zvcore.documents import left_chunks
+from zvcore.errors import CodecNotFoundError, MetadataError
 from zvcore.stores.sole import make_first
 from zvcore.zarr3.array import Zarr3Array, array_of
 from zvcore.zarr3.attributes import Attributes
@@ -121,14 +121,9 @@ def _written_fill(data_type: DataType, given: Any) -> Any:
 
 def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), array: ArrayMetadata | None = None) -> None:
     """Refuse to write over what is there, or remove it; `array`: for one that is described so."""
-    if store.exists("zarr.json"):
-        if not overwrite:
-            raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
-        store.delete_prefix("")
+    chunks = None if array is None else (array.key_head, array.separator)
+    if left_chunks.make_room(store, (DOCUMENT,), overwrite, chunks):
         forget_below(store, through)
-    elif array is not None:
-        deal_with_left = remove_left_chunks if overwrite else refuse_left_chunks
-        deal_with_left(store, array.key_head, array.separator)
 
 
 def begin_node(
