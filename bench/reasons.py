@@ -24,8 +24,8 @@ REASONS = (
     ),
     (
         "copies", r"copy a folder of .* (to|from) a bucket.*",
-        "what was sent is compared with the MD5 that the service tells afterwards, made twice on two processors here; "
-        "obstore's answer is believed. Before and after the chunks, and for the document, that is four rounds more",
+        "what was sent is compared with the MD5 that the service answers, which is made twice on two processors here; "
+        "obstore's answer is believed. What is there is listed first, and the document comes last: two rounds more",
     ),
     (
         "callers", r"read \d+ small boxes of .*, in a bucket.*",

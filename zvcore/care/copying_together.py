@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.stores import Store
+    from zvcore.stores.base import Facts
 
-__all__ = ["LARGEST", "Wanted", "copied_together"]
+__all__ = ["LARGEST", "Put", "Wanted", "copied_together"]
 
 # What takes longer than being asked for gains nothing.
 LARGEST = 1 << 20
@@ -32,6 +33,14 @@ class Wanted(NamedTuple):
     key: str
     to: str
     size: int
+
+
+class Put(NamedTuple):
+    """An object that was copied: its size, the digest of its bytes, and what the destination has told of it."""
+
+    size: int
+    digest: str
+    told: Facts | None
 
 
 class _Read(NamedTuple):
@@ -49,9 +58,9 @@ def copied_together(
     *,
     at_once: int,
     creates: bool,
-) -> Mapping[str, tuple[int, str]]:
-    """How many bytes each has that was copied, and their digest, by the keys of the source. What comes of the others,
-    who copies them one by one finds out.
+) -> Mapping[str, Put]:
+    """Those that were copied, by the keys of the source. What comes of the others, who copies them one by one finds
+    out.
 
     at_once  how many threads there may be that write
     creates  nothing is replaced that is at the destination by now
@@ -65,9 +74,9 @@ def copied_together(
 
 def _copied(
     source: Store, target: Store, groups: Iterable[Sequence[Wanted]], *, digest: Callable[[Buffer], str], creates: bool
-) -> dict[str, tuple[int, str]]:
+) -> dict[str, Put]:
     """Each group is read while the one before it is written."""
-    done: dict[str, tuple[int, str]] = {}
+    done: dict[str, Put] = {}
     with closing(one_ahead(partial(_read, source, digest=digest), groups)) as found:
         for group in found:
             done |= _written(target, group, creates=creates)
@@ -99,10 +108,14 @@ def _read(source: Store, group: Sequence[Wanted], *, digest: Callable[[Buffer], 
     ]
 
 
-def _written(target: Store, group: Sequence[_Read], *, creates: bool) -> dict[str, tuple[int, str]]:
+def _written(target: Store, group: Sequence[_Read], *, creates: bool) -> dict[str, Put]:
     condition = None if creates else ANYTHING
     try:
-        stored = target.put_each([(one.wanted.to, one.data, condition) for one in group])
+        stored = target.put_stamped([(one.wanted.to, one.data, condition) for one in group])
     except (ZvcoreError, OSError):
         return {}
-    return {one.wanted.key: (one.size, one.digest) for one, done in zip(group, stored, strict=True) if done}
+    return {
+        one.wanted.key: Put(one.size, one.digest, target.facts_by(stamp))
+        for one, stamp in zip(group, stored, strict=True)
+        if stamp
+    }

@@ -40,6 +40,7 @@ from zvcore.stores.copying import Sparsely, copied_as_file, have_same_bytes
 from zvcore.stores.local import LocalStore
 from zvcore.stores.others import Other, unreadable
 from zvcore.stores.request_threads import one_ahead, side_by_side
+from zvcore.stores.writing import ANYTHING, Anything
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -98,11 +99,14 @@ def sync(asked: SyncQuestion) -> Report:
 
 
 class _Done(NamedTuple):
-    """What was done about an object, and how many bytes it has; of one that was put there, the MD5 of its bytes."""
+    """What was done about an object, and how many bytes it has; of one that was put there, the MD5 of its bytes, and
+    what the destination has told of it then.
+    """
 
     what: str
     size: int
     digest: str | None = None
+    told: Facts | None = None
 
 
 class _Known(NamedTuple):
@@ -266,8 +270,11 @@ class _Mirror:
     def _checked(self, done: Mapping[str, _Done]) -> dict[str, _Done | ZvcoreError]:
         """Of those that were put there, what became of them."""
         put = {key: one for key, one in done.items() if one.digest is not None}
-        there = zip(put, put.values(), _facts(self.target, [*map(self._to, put)]), strict=True)
-        return dict(zip(put, self._side_by_side(self._arrived, [*there]), strict=True))
+        told = {key: one.told for key, one in put.items() if one.told is not None and one.told.md5 is not None}
+        asked = [key for key in put if key not in told]
+        there = {**told, **dict(zip(asked, _facts(self.target, [*map(self._to, asked)]), strict=True))}
+        known = [(key, one, there[key]) for key, one in put.items()]
+        return dict(zip(put, self._side_by_side(self._arrived, known), strict=True))
 
     def _done_by_system(
         self, folders: BetweenFolders, batches: Iterable[Sequence[str]]
@@ -348,13 +355,10 @@ class _Mirror:
         if first.size > _BLOCK:
             return None
         try:
-            self.target.put_if_unchanged(to, first.data, None)
-        except ConflictError:
-            return None
+            return self._put(to, first, None)
         except ZvcoreError:
             self._creates = False  # there are servers that take no conditions
             return None
-        return _Done("copied", first.size, self._digest(first.data))
 
     def _begun(self, key: str) -> Snapshot:
         """The first block of an object, or all of it."""
@@ -370,8 +374,16 @@ class _Mirror:
         first = self._begun(key)
         if first.size > _BLOCK:
             return self._copied_in_blocks(key, to)
-        self.target.put_data(to, first.data)
-        return _Done("copied", first.size, self._digest(first.data))
+        done = self._put(to, first, ANYTHING)
+        if done is None:
+            raise ConflictError("somebody else writes it too", key=to)
+        return done
+
+    def _put(self, to: str, whole: Snapshot, condition: Anything | None) -> _Done | None:
+        """Put all of an object there; None if the condition does not hold."""
+        [stamp] = self.target.put_stamped([(to, whole.data, condition)])
+        digest = self._digest(whole.data)
+        return _Done("copied", whole.size, digest, self.target.facts_by(stamp)) if stamp else None
 
     def _digest(self, data: Buffer) -> str:
         """The MD5 of what is put there, as far as anybody tells one: of files nobody does."""

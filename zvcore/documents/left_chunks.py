@@ -35,7 +35,7 @@ def make_room(store: Store, documents: Sequence[str], overwrite: bool, chunks: t
             raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
         store.delete_prefix("")
         return True
-    folders, objects = ([], []) if chunks is None else _left(store, *found[-1], *chunks)
+    folders, objects = ([], []) if chunks is None else _left(store, found[-1], *chunks)
     if overwrite:
         for name in folders:
             store.delete_prefix(name)
@@ -54,11 +54,12 @@ def _listed(store: Store) -> tuple[list[str], list[str]]:
 
 
 def _left(
-    store: Store, folders: list[str], objects: list[str], prefix: str, separator: str
+    store: Store, listed: tuple[list[str], list[str]], prefix: str, separator: str
 ) -> tuple[list[str], list[str]]:
-    """(folders, objects) among these. Folders in which anything else lies (a document, and so another array or group)
-    are none.
+    """(folders, objects) among those that are listed. Folders in which anything else lies (a document, and so another
+    array or group) are none.
     """
+    folders, objects = listed
     first = re.escape(prefix.rstrip("/.")) or r"\d+"
     named = [name for name in folders if separator == "/" and re.fullmatch(first, name)]
     left = [name for name in named if _holds_chunks_alone(store, name)]

@@ -238,6 +238,10 @@ class Store(ABC):
         """The MD5 of an object, if the store tells it without reading the object; else None."""
         return None
 
+    def facts_by(self, stamp: Stamp) -> Facts | None:
+        """What a stamp tells of its object, if it tells anything."""
+        return None
+
     def facts(self, keys: Iterable[str]) -> builtins.list[Facts | None]:
         """Size and MD5 of each of these objects; None where there is none."""
 

@@ -315,6 +315,9 @@ class RemoteStore(Store):
     def sizes(self, keys: Iterable[str]) -> builtins.list[int | None]:
         return [None if told is None else told.size for told in self.facts(keys)]
 
+    def facts_by(self, stamp: Stamp) -> Facts | None:
+        return facts_of(stamp) if isinstance(stamp, Version) else None
+
     def facts(self, keys: Iterable[str]) -> builtins.list[Facts | None]:
         names = list(keys)
         found: dict[str, Version | None] = {**(self._listed(names) or {})}
