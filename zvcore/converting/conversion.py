@@ -209,8 +209,9 @@ class Conversion(ABC):
             for step in steps:
                 self._run_step(step, report, threads, client, tell)
         self._check_sources()
-        if verify:
+        if verify or self.manifest:
             self.journal.flush()
+        if verify:
             wrong = self._verify(report, threads, client, progress)
             if wrong:
                 self.journal.undo(self._steps_of(wrong), "what was written is not what the source holds")

@@ -27,7 +27,7 @@ from zvcore.engine.steady import CHANGED
 from zvcore.engine.work import Work
 from zvcore.layout import ABSENT
 from zvcore.placement import OneChunkPerObject
-from zvcore.stores.again import BEING_REPLACED, again
+from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.request_threads import on_their_way
 from zvcore.transfer import Written
 
@@ -265,10 +265,14 @@ class Recode(Way):
             for group in groups:
                 own = positions[group.rows]
                 made, nbytes = self.encode(box, own, threads)
-                put(partial(target.placement.replace, edits[group.key], group, own, made))
+                put(partial(self._put, edits, group, positions, made))
                 written.add(made.sizes)
                 total += nbytes
         return total, written
+
+    def _put(self, edits: dict[str, Edit], group: Group, positions: Positions, made: Buffers) -> None:
+        if not all(self.target.placement.replace_all(edits, [group], positions, made, 1)):
+            raise changed(group.key, "")
 
     def _pack(
         self, box: Box, positions: Positions, packing: transfer.Packing, written: Written, threads: int | None

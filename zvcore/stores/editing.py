@@ -121,7 +121,7 @@ class Edit:
         if self.together is not None:
             self.together.add(put)
             return
-        [data] = with_kept(self._store, [put])
+        [data] = with_kept(self._store, [put], {})
         if isinstance(condition, Anything):
             self._store.put_data(self.key, data)
         else:

@@ -165,7 +165,7 @@ class OwnRequests:
         ]
         stored, refused = store_objects(requests, at_once)
         self.puts.went(any(one is not None for one in stored), refused)
-        result: list[Version | bool | None] = [None] * len(wanted)
+        result: list[Version | bool | None] = [False] * len(wanted)
         for place, head in zip(asked, stored, strict=True):
             result[place] = self._stored(head, sizes[place]) if isinstance(head, bytes) else head
         return result

@@ -45,11 +45,17 @@ class Put(NamedTuple):
         return [part for part in self.parts if isinstance(part, Kept) and (self.key, part) not in known]
 
 
-def with_kept(store: Store, puts: Sequence[Put], known: Ranges | None = None) -> list[list[Buffer]]:
+def with_kept(store: Store, puts: Sequence[Put], known: Ranges) -> list[list[Buffer]]:
     """The parts of each, with the bytes that are kept: what is not `known` of them is asked for at once."""
-    known = dict(known or {})
-    known.update(_ranges(store, [(put.key, put.of, put.kept(known)) for put in puts]))
-    return [[known[put.key, part] if isinstance(part, Kept) else part for part in put.parts] for put in puts]
+    asked = _ranges(store, [(put.key, put.of, put.kept(known)) for put in puts])
+
+    def of(put: Put, part: Buffer | Kept) -> Buffer:
+        if not isinstance(part, Kept):
+            return part
+        found = asked.get((put.key, part))
+        return known[put.key, part] if found is None else found
+
+    return [[of(put, part) for part in put.parts] for put in puts]
 
 
 def _ranges(store: Store, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kept]]]) -> Ranges:
@@ -62,7 +68,7 @@ def _ranges(store: Store, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kep
     return found
 
 
-def _foreseen(store: Store, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kept]]]) -> Ranges:
+def _all_of(store: Store, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kept]]]) -> Ranges:
     asked = []
     size = 0
     for one in wanted:
@@ -89,10 +95,12 @@ class PutsTogether:
         self.stamps: dict[str, Stamp] = {}
         self._changing = threading.Lock()
         self._coming: Ahead[Ranges] | None = None
+        self._known: Ranges | None = None
+        self._asking = threading.Lock()
 
     def foresee(self, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kept]]]) -> None:
         """Begin to ask for what will be kept of (key, stamp, ranges), as far as there is memory for it."""
-        self._coming = Ahead(partial(_foreseen, self._store, wanted))
+        self._coming = Ahead(partial(_all_of, self._store, wanted))
 
     def add(self, put: Put) -> None:
         size = sum(part.size if isinstance(part, Kept) else memoryview(part).nbytes for part in put.parts)
@@ -114,14 +122,19 @@ class PutsTogether:
         if self._coming is not None:
             self._coming.give_up()
 
+    def _foreseen(self) -> Ranges:
+        with self._asking:
+            if self._known is None:
+                self._known = {} if self._coming is None else self._coming.result()
+            return self._known
+
     def _take(self) -> list[Put]:
         taken, self._held, self._nbytes = self._held, [], 0
         return taken
 
     def _put(self, puts: list[Put]) -> None:
         if puts:
-            known = None if self._coming is None else self._coming.result()
-            parts = with_kept(self._store, puts, known)
+            parts = with_kept(self._store, puts, self._foreseen())
             given = [(put.key, own, put.condition) for put, own in zip(puts, parts, strict=True)]
             for put, stamp in zip(puts, self._store.put_stamped(given), strict=True):
                 if not stamp:
