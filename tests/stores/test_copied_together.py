@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import random
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import zvcore
 from zvcore.care import copying_together
 from zvcore.report import What
-from zvcore.stores import LocalStore, MemoryStore, open_store
+from zvcore.stores import LocalStore, MemoryStore, open_store, own_requests
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.stores.servers import S3, Proxy, Request
+    from zvcore.stores.range_requests import Wanted
 
 COUNT = 300
 
@@ -50,6 +52,35 @@ def test_up_and_down_and_from_bucket_to_bucket(s3: S3, url: str, wanted: dict[st
         again = zvcore.sync(source, target, storage_options=s3.options)
         assert again.ok and again.counts == {"objects the same": len(wanted)}
     assert content(tmp_path / "b") == wanted
+
+
+def test_what_is_damaged_on_its_way_is_told(
+    s3: S3, url: str, wanted: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxy: Proxy
+) -> None:
+    """By the tag that the service answers, without a request more than the copies themselves take."""
+    if s3.scheme != "s3":
+        pytest.skip("the tags of this service are no MD5s")
+    real, damaged = own_requests.store_objects, [f"/x/{name}" for name in ("3/123", "large/2", "4/299")]
+
+    def damaging(asked: Sequence[Wanted], at_once: int) -> Any:
+        sent = [
+            one._replace(parts=[bytes(sum(map(len, one.parts or ())))])
+            if any(name.encode() in one.address.request for name in damaged)
+            else one
+            for one in asked
+        ]
+        return real(sent, at_once)
+
+    monkeypatch.setattr(own_requests, "store_objects", damaging)
+    report = zvcore.copy(tmp_path / "a", f"{url}/x", storage_options=s3.options)
+    assert sorted(problem.where for problem in report.problems) == sorted(name[3:] for name in damaged)
+    assert all("not the same as the original" in problem.what for problem in report.problems)
+    monkeypatch.undo()
+    proxy.forget()
+    assert zvcore.copy(tmp_path / "a", f"{url}/y", storage_options=s3.options).ok
+    heads = [one for one in proxy.requests if one.method == "HEAD"]
+    assert len([one for one in proxy.requests if one.method == "PUT"]) == len(wanted)
+    assert len(heads) <= 2, "the one that is copied in blocks is asked for, and what the store is"
 
 
 @pytest.mark.parametrize("status", [500, 503, 403])

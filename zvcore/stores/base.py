@@ -379,7 +379,9 @@ class Store(ABC):
     def put_stamped(
         self, wanted: Sequence[tuple[str, Buffer | Sequence[Buffer], Stamp | Anything | None]]
     ) -> builtins.list[Stamp | bool]:
-        """`put_each`; where that is told, the stamp of what was stored stands for True."""
+        """`put_each`; where it is told, a stamp of what was stored stands for True. It serves to read or replace just
+        that; what `stamp` gives may say more.
+        """
         return [*self.put_each(wanted)]
 
     def put_data(self, key: str, data: Buffer | Sequence[Buffer]) -> None:

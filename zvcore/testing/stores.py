@@ -90,6 +90,15 @@ def _check_many(store: Store) -> None:
     for name, data, found in zip(names, expected, store.snapshots(names), strict=True):
         assert (None if found is None else bytes(found.data)) == data, "snapshots are as many as keys"
         assert found is None or (found.size, found.stamp) == (len(bytes(found.data)), store.stamp(name))
+    for key, told in zip(others, store.put_stamped([(key, b"again", ANYTHING) for key in others]), strict=True):
+        assert told, "put_stamped says what was stored"
+        if told is not True:
+            read = partial(store.get_ranges, key, [(1, 3)], stamp=told)
+            assert [*map(bytes, read() or ())] == [b"gai"], "put_stamped gives the stamp of what it put"
+            store.put(key, b"other")
+            refuses(ConflictError, read, "the stamp that put_stamped gave, of an older version")
+            change = partial(store.put_if_unchanged, key, b"mine", told)
+            refuses(ConflictError, change, "the stamp that put_stamped gave, of an older version")
 
 
 def _check_parts(store: Store) -> None:
