@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from zvcore.stores.again import changed
 from zvcore.stores.indexes import index_cache
-from zvcore.stores.puts_together import Put, with_kept
+from zvcore.stores.puts_together import Put, whole
 from zvcore.stores.writing import ANYTHING, Anything, as_parts
 
 if TYPE_CHECKING:
@@ -117,11 +117,10 @@ class Edit:
     def put_parts(self, parts: Sequence[Buffer | Kept], stamp: Stamp | None) -> None:
         """`put_data` of parts, of which some stay as they are in the version with this stamp."""
         condition = self.condition
-        put = Put(self.key, parts, condition, stamp)
         if self.together is not None:
-            self.together.add(put)
+            self.together.add(Put(self.key, parts, condition, stamp))
             return
-        [data] = with_kept(self._store, [put], {})
+        data = whole(self._store, self.key, parts, stamp)
         if isinstance(condition, Anything):
             self._store.put_data(self.key, data)
         else:

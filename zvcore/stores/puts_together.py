@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 from zvcore.errors import ConflictError
 from zvcore.stores.request_threads import Ahead
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Stamp, Store
     from zvcore.stores.writing import Anything
 
-__all__ = ["Kept", "PutsTogether", "with_kept"]
+__all__ = ["Kept", "Put", "PutsTogether", "whole"]
 
 Ranges: TypeAlias = "dict[tuple[str, Kept], memoryview]"
 
@@ -44,18 +44,24 @@ class Put(NamedTuple):
         """What is kept and not known."""
         return [part for part in self.parts if isinstance(part, Kept) and (self.key, part) not in known]
 
+    def whole(self, kept: Ranges) -> list[Buffer]:
+        return [kept[self.key, part] if isinstance(part, Kept) else part for part in self.parts]
 
-def with_kept(store: Store, puts: Sequence[Put], known: Ranges) -> list[list[Buffer]]:
-    """The parts of each, with the bytes that are kept: what is not `known` of them is asked for at once."""
-    asked = _ranges(store, [(put.key, put.of, put.kept(known)) for put in puts])
 
-    def of(put: Put, part: Buffer | Kept) -> Buffer:
-        if not isinstance(part, Kept):
-            return part
-        found = asked.get((put.key, part))
-        return known[put.key, part] if found is None else found
+def whole(store: Store, key: str, parts: Sequence[Buffer | Kept], stamp: Stamp | None) -> Sequence[Buffer]:
+    """The parts of one object, with the bytes that are kept."""
+    kept = [part for part in parts if isinstance(part, Kept)]
+    if not kept:
+        return cast("Sequence[Buffer]", parts)
+    old = store.get_ranges(key, kept, stamp=stamp)
+    if old is None:
+        raise _gone(key)
+    rest = iter(old)
+    return [next(rest) if isinstance(part, Kept) else part for part in parts]
 
-    return [[of(put, part) for part in put.parts] for put in puts]
+
+def _gone(key: str) -> ConflictError:
+    return ConflictError("the object went away while it was rewritten", key=key)
 
 
 def _ranges(store: Store, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kept]]]) -> Ranges:
@@ -63,7 +69,7 @@ def _ranges(store: Store, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kep
     found: Ranges = {}
     for (key, ranges, _), parts in zip(asked, store.get_ranges_many(asked), strict=True):
         if parts is None:
-            raise ConflictError("the object went away while it was rewritten", key=key)
+            raise _gone(key)
         found.update(zip([(key, one) for one in ranges], parts, strict=True))
     return found
 
@@ -134,8 +140,10 @@ class PutsTogether:
 
     def _put(self, puts: list[Put]) -> None:
         if puts:
-            parts = with_kept(self._store, puts, self._foreseen())
-            given = [(put.key, own, put.condition) for put, own in zip(puts, parts, strict=True)]
+            known = self._foreseen()
+            # Chunks that come to nothing may leave other bytes than were foreseen.
+            kept = {**known, **_ranges(self._store, [(put.key, put.of, put.kept(known)) for put in puts])}
+            given = [(put.key, put.whole(kept), put.condition) for put in puts]
             for put, stamp in zip(puts, self._store.put_stamped(given), strict=True):
                 if not stamp:
                     self._refused.add(put.key)
