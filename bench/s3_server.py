@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote_to_bytes
 from xml.sax.saxutils import escape, unescape
@@ -23,7 +24,7 @@ from xml.sax.saxutils import escape, unescape
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["running"]
+__all__ = ["empty", "running"]
 
 _NOTHING = memoryview(b"")
 _LIST = '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult>'
@@ -49,6 +50,11 @@ def running(delay: float = 0.0, *, tells_md5: bool = False) -> Iterator[str]:
     finally:
         process.kill()
         process.wait()
+
+
+def empty(endpoint: str, folder: str) -> None:
+    """Remove all objects below a folder of the bucket."""
+    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/bucket/{folder}/", method="DELETE")).close()
 
 
 Answer = tuple[bytes, memoryview]  # what goes before the body, and the body, of which nothing is copied

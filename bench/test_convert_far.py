@@ -10,7 +10,6 @@ decodes one twice. zvcore notes how far it has come and ends with a report, whic
 from __future__ import annotations
 
 import shutil
-import urllib.request
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +20,12 @@ import tensorstore
 import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
+from bench.s3_server import empty
 from bench.scale import pick
 from bench.scratch import journaled
 from bench.test_buckets import end as end_servers
 from bench.test_buckets import place_for_tensorstore, server
+from bench.test_copies import clear, targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,16 +131,9 @@ def within(delay: float, sharded: bool) -> Calls:
     }
 
 
-def targets() -> Any:
-    return journaled() / "targets"
-
-
-def clear(delay: float) -> None:
-    """All that was made, by whomever: who makes it pays for no removal."""
-    shutil.rmtree(targets(), ignore_errors=True)
-    targets().mkdir()
-    request = urllib.request.Request(f"{server(delay).endpoint}/bucket/targets/", method="DELETE")
-    urllib.request.urlopen(request).close()
+def clear_all(delay: float) -> None:
+    clear()
+    empty(server(delay).endpoint, "targets")
 
 
 TASKS: tuple[tuple[str, Callable[[float, bool], Calls], bool], ...] = (
@@ -152,7 +146,7 @@ TASKS: tuple[tuple[str, Callable[[float, bool], Calls], bool], ...] = (
 CONTESTS = [
     Contest(
         f"{what}{distance}", ("zvcore", "tensorstore"), partial(prepare, delay, sharded), writes=True,
-        clearing=partial(clear, delay),
+        clearing=partial(clear_all, delay),
     )
     for delay, distance in ((0.0, ""), (0.005, ", 5 ms away"))
     for what, prepare, sharded in TASKS

@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import shutil
 import subprocess
-import urllib.request
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from obstore.store import S3Store
 import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
+from bench.s3_server import empty
 from bench.scale import pick
 from bench.scratch import journaled
 from bench.test_objectstore import small_server
@@ -169,8 +169,7 @@ def downloading(kind: str, delay: float) -> Calls:
 
 def clear_far(delay: float) -> None:
     clear()
-    request = urllib.request.Request(f"{server(delay).endpoint}/bucket/targets/", method="DELETE")
-    urllib.request.urlopen(request).close()
+    empty(server(delay).endpoint, "targets")
 
 
 PLACES = {"a bucket": 0.0, "a bucket 5 ms away": 0.005}

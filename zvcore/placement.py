@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zvcore.engine.packer import Ends
     from zvcore.stores import Store
     from zvcore.stores.editing import Edit
+    from zvcore.stores.puts_together import KeptOf
 
 __all__ = ["UNKNOWN", "Group", "OneChunkPerObject", "Packed", "Placement", "Shards", "Streamed"]
 
@@ -207,12 +208,26 @@ class Shards(Placement):
     ) -> list[bool]:
         if self.store.can_lock:
             return super().replace_all(edits, groups, positions, chunks, threads)
-        puts = edits[groups[0].key].together or PutsTogether(self.store)
-        for group in groups:
-            edits[group.key].together = puts
+        puts = self._together(edits, groups)
         done = super().replace_all(edits, groups, positions, chunks, threads)
         refused = puts.refused()
         return [was and group.key not in refused for was, group in zip(done, groups, strict=True)]
+
+    def foresee(self, edits: Mapping[str, Edit], groups: Sequence[Group], positions: npt.NDArray[np.int64]) -> None:
+        if not self.store.can_lock:
+            found = (self.kept(group, positions[group.rows]) for group in groups)
+            self._together(edits, groups).foresee(one for one in found if one is not None)
+
+    def kept(self, group: Group, positions: npt.NDArray[np.int64]) -> KeptOf | None:
+        """What of a shard, as it was found, stays when these of its chunks are replaced; None: that is not known."""
+        return None
+
+    def _together(self, edits: Mapping[str, Edit], groups: Sequence[Group]) -> PutsTogether:
+        """What takes what is put into these shards."""
+        puts = edits[groups[0].key].together or PutsTogether(self.store)
+        for group in groups:
+            edits[group.key].together = puts
+        return puts
 
     def put(self, positions: npt.NDArray[np.int64], chunks: Buffers) -> None:
         for group in self.groups(positions):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -165,7 +164,9 @@ class Converting(Conversion):
         return {"arrays": arrays, "asked": [repr(one) for one in [*there, *rest]], **lacking}
 
     def _journal(self, overwrite: bool, resume: bool) -> Journal:
-        with self.store.looking_at([KEY, *itertools.chain(*all_marks())]):
+        likely, others = all_marks()
+        # The place is most likely empty: all at once.
+        with self.store.looking_at([KEY, *likely, *others]):
             found = read_note(self.store)
             there = opening.detect(self.store) if found is None else None
         task = self.task()

@@ -18,16 +18,16 @@ from zvcore.precomputed.shard_builder import ShardBuilder, ends_of
 from zvcore.precomputed.shard_reader import ShardFile, group_starts
 from zvcore.precomputed.shard_update import contents_of, kept_of, rewrite
 from zvcore.stores.indexes import index_cache
-from zvcore.stores.puts_together import Kept, PutsTogether
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from zvcore.boxes import Box
     from zvcore.engine.buffers import Buffers
     from zvcore.precomputed.layout import ShardedLayout
     from zvcore.stores import Stamp
     from zvcore.stores.editing import Edit
+    from zvcore.stores.puts_together import KeptOf
 
 __all__ = ["VolumeShards"]
 
@@ -67,21 +67,12 @@ class VolumeShards(Packed, Streamed):
         told = np.zeros(len(entries), np.bool_)
         rewrite(self.reader, edit, self._number(group.key), entries, told, gone, file=group.found)
 
-    def foresee(self, edits: Mapping[str, Edit], groups: Sequence[Group], positions: Positions) -> None:
-        if self.store.can_lock:
-            return
-        puts = PutsTogether(self.store)
-        puts.foresee(
-            self._kept(group, positions)
-            for group in groups
-            if isinstance(group.found, ShardFile) and group.found.key == group.key
-        )
-        for group in groups:
-            edits[group.key].together = puts
-
-    def _kept(self, group: Group, positions: Positions) -> tuple[str, Stamp | None, list[Kept]]:
-        ids = self.layout.ids(positions[group.rows])
-        return kept_of(self.reader, group.found, self._number(group.key), self.spec.hashes(ids), ids)
+    def kept(self, group: Group, positions: Positions) -> KeptOf | None:
+        file = group.found
+        if not isinstance(file, ShardFile) or file.key != group.key:
+            return None
+        ids = self.layout.ids(positions)
+        return kept_of(self.reader, file, self._number(group.key), self.spec.hashes(ids), ids)
 
     def pack_orders(self, groups: Sequence[Group], positions: Positions) -> list[npt.NDArray[np.intp] | None]:
         return [group.rows if self._can_pack(group, positions[group.rows]) else None for group in groups]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from zvcore.precomputed.shard_builder import ShardBuilder, ends_of
 from zvcore.precomputed.shard_writer import encoded_entries
 from zvcore.stores.again import again
 from zvcore.stores.indexes import index_cache
-from zvcore.stores.puts_together import Kept
+from zvcore.stores.puts_together import Kept, KeptOf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.precomputed.shard_reader import ShardFile, ShardReader
-    from zvcore.stores import Stamp
     from zvcore.stores.editing import Edit
 
 __all__ = [
@@ -165,16 +164,14 @@ def rewrite_shard(
             rewrite(reader, edit, shard, changes, told, gone, threads=threads)
 
 
-def kept_of(
-    reader: ShardReader, file: ShardFile, shard: int, hashes: U64, ids: U64
-) -> tuple[str, Stamp | None, list[Kept]]:
-    """What of a shard stays as it is when these values are put into it, as `PutsTogether.foresee` takes it."""
+def kept_of(reader: ShardReader, file: ShardFile, shard: int, hashes: U64, ids: U64) -> KeptOf:
+    """What of a shard stays as it is when these values are put into it."""
     order = np.lexsort((ids, hashes))
     anything = np.ones(len(ids), np.uint64)
     changes = Entries(hashes[order], ids[order], nothing_before(len(ids)), anything, _NO_DATA)
     old = contents_of(reader, file, shard)
     plan = _Plan.merge(old, changes, np.zeros(len(ids), np.bool_), np.empty(0, np.uint64))
-    return file.key, file.stamp, [*plan.kept(), *(Kept(*one) for one in old.loose)]
+    return KeptOf(file.key, file.stamp, [*plan.kept(), *(Kept(*one) for one in old.loose)])
 
 
 def rewrite(
@@ -203,10 +200,11 @@ def rewrite(
     if not len(changes) and len(plan.ids) == len(old.ids):
         return
     if edit.together is not None and not legacy and plan.can_be_put_at_once(reader, edit):
-        parts = plan.parts(reader, old.loose, changes, threads)
-        edit.put_parts(parts, None if file is None else file.stamp)
-        head, tail = cast("bytes", parts[0]), cast("bytes", parts[-1])
-        size = len(head) + plan.nbytes + sum(size for _, size in old.loose) + len(tail)
+        loose = [Kept(*one) for one in old.loose]
+        loose_size = sum(one.size for one in loose)
+        head, tail = ends_of(reader.spec, reader.index_chain, plan.written(), loose_size, threads)
+        edit.put_parts([head, *plan.values(changes), *loose, tail], None if file is None else file.stamp)
+        size = len(head) + plan.nbytes + loose_size + len(tail)
         edit.then = partial(reader.note_written, shard, head, tail, size)
         return
     replace_shard(
@@ -306,15 +304,14 @@ class _Plan:
         """Whether the shard is put as a whole, from memory: else piece by piece, or there is none to put."""
         return reader.spec.index_size + self.nbytes <= _PUT_BYTES and (len(self.ids) > 0 or not edit.can_delete)
 
-    def parts(
-        self, reader: ShardReader, loose: list[tuple[int, int]], changes: Entries, threads: int | None
-    ) -> list[Buffer | Kept]:
-        """All of the new shard, one after the other."""
-        entries = Entries(self.hashes, self.ids, self.before, self.sizes, _NO_DATA)
-        head, tail = ends_of(reader.spec, reader.index_chain, entries, sum(size for _, size in loose), threads)
+    def written(self) -> Entries:
+        """The new contents without their bytes."""
+        return Entries(self.hashes, self.ids, self.before, self.sizes, _NO_DATA)
+
+    def values(self, changes: Entries) -> list[Buffer | Kept]:
+        """The bytes of the new contents, one after the other."""
         data = changes.data.data
-        values = [Kept(at, size) if is_old else data[at : at + size] for is_old, at, size in self._runs()]
-        return [head, *values, *(Kept(*one) for one in loose), tail]
+        return [Kept(at, size) if is_old else data[at : at + size] for is_old, at, size in self._runs()]
 
     def _runs(self) -> Iterator[tuple[bool, int, int]]:
         """(whether they are of the old object or of the changes' data, where, how many) of bytes that lie together in
@@ -332,7 +329,7 @@ class _Plan:
         return zip(is_old[first].tolist(), begins[first].tolist(), (ends[last] - begins[first]).tolist(), strict=True)
 
     def kept(self) -> list[Kept]:
-        """What stays of the old object, as in `parts`, but for bytes that belong to no value."""
+        """What stays of the old object, as in `values`."""
         return [Kept(at, size) for is_old, at, size in self._runs() if is_old]
 
     @property

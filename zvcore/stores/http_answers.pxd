@@ -7,7 +7,6 @@ cdef extern from "<sys/uio.h>" nogil:
     struct iovec:
         void *iov_base
         size_t iov_len
-    Py_ssize_t writev(int descriptor, const iovec *parts, int count)
 
 
 cpdef enum:

@@ -13,7 +13,7 @@ from libc.string cimport memcpy
 
 from zvcore.stores.http_answers cimport (
     AT_REST, ENDED, GOING_ON, HEAD, LONGEST_REST, LOST, OBJECT, PART, RANGE, REFUSED, SENT_AT_ONCE, STORE, UNEXPECTED,
-    Asked, Outcome, check_answer, end_of_head, excuse_ends, iovec, write_request, writev,
+    Asked, Outcome, check_answer, end_of_head, excuse_ends, iovec, write_request,
 )
 from zvcore.system.atomics cimport zv_milliseconds
 from zvcore.system.interpreter cimport zv_need_python
@@ -34,6 +34,10 @@ cdef extern from "<sys/socket.h>" nogil:
     int SO_ERROR
     int getsockopt(int descriptor, int level, int option, void *value, unsigned int *length)
     Py_ssize_t recv(int descriptor, void *room, size_t size, int flags)
+
+
+cdef extern from "<sys/uio.h>" nogil:
+    Py_ssize_t writev(int descriptor, const iovec *parts, int count)
 
 
 cdef enum:

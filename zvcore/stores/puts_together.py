@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Stamp, Store
     from zvcore.stores.writing import Anything
 
-__all__ = ["Kept", "Put", "PutsTogether", "whole"]
+__all__ = ["Kept", "KeptOf", "Put", "PutsTogether", "whole"]
 
 Ranges: TypeAlias = "dict[tuple[str, Kept], memoryview]"
 
@@ -32,6 +32,14 @@ class Kept(NamedTuple):
     size: int
 
 
+class KeptOf(NamedTuple):
+    """What is kept of the version of an object that has this stamp."""
+
+    key: str
+    stamp: Stamp | None
+    ranges: Sequence[Kept]
+
+
 class Put(NamedTuple):
     """An object to be stored, where it is what `condition` says; what is kept is of the version with the stamp `of`."""
 
@@ -40,9 +48,10 @@ class Put(NamedTuple):
     condition: Stamp | Anything | None
     of: Stamp | None
 
-    def kept(self, known: Ranges) -> list[Kept]:
+    def kept(self, known: Ranges) -> KeptOf:
         """What is kept and not known."""
-        return [part for part in self.parts if isinstance(part, Kept) and (self.key, part) not in known]
+        wanted = [part for part in self.parts if isinstance(part, Kept) and (self.key, part) not in known]
+        return KeptOf(self.key, self.of, wanted)
 
     def whole(self, kept: Ranges) -> list[Buffer]:
         return [kept[self.key, part] if isinstance(part, Kept) else part for part in self.parts]
@@ -64,8 +73,8 @@ def _gone(key: str) -> ConflictError:
     return ConflictError("the object went away while it was rewritten", key=key)
 
 
-def _ranges(store: Store, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kept]]]) -> Ranges:
-    asked = [(key, ranges, stamp) for key, stamp, ranges in wanted if ranges]
+def _ranges(store: Store, wanted: Iterable[KeptOf]) -> Ranges:
+    asked = [(one.key, one.ranges, one.stamp) for one in wanted if one.ranges]
     found: Ranges = {}
     for (key, ranges, _), parts in zip(asked, store.get_ranges_many(asked), strict=True):
         if parts is None:
@@ -74,11 +83,11 @@ def _ranges(store: Store, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kep
     return found
 
 
-def _all_of(store: Store, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kept]]]) -> Ranges:
+def _all_of(store: Store, wanted: Iterable[KeptOf]) -> Ranges:
     asked = []
     size = 0
     for one in wanted:
-        size += sum(kept.size for kept in one[2])
+        size += sum(kept.size for kept in one.ranges)
         if size > _ENOUGH:
             break
         asked.append(one)
@@ -104,8 +113,8 @@ class PutsTogether:
         self._known: Ranges | None = None
         self._asking = threading.Lock()
 
-    def foresee(self, wanted: Iterable[tuple[str, Stamp | None, Sequence[Kept]]]) -> None:
-        """Begin to ask for what will be kept of (key, stamp, ranges), as far as there is memory for it."""
+    def foresee(self, wanted: Iterable[KeptOf]) -> None:
+        """Begin to ask for what will be kept, as far as there is memory for it."""
         self._coming = Ahead(partial(_all_of, self._store, wanted))
 
     def add(self, put: Put) -> None:
@@ -142,7 +151,7 @@ class PutsTogether:
         if puts:
             known = self._foreseen()
             # Chunks that come to nothing may leave other bytes than were foreseen.
-            kept = {**known, **_ranges(self._store, [(put.key, put.of, put.kept(known)) for put in puts])}
+            kept = {**known, **_ranges(self._store, [put.kept(known) for put in puts])}
             given = [(put.key, put.whole(kept), put.condition) for put in puts]
             for put, stamp in zip(puts, self._store.put_stamped(given), strict=True):
                 if not stamp:

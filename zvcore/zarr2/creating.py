@@ -15,7 +15,7 @@ from zvcore import documents
 from zvcore.boxes import default_chunks, lengths_of
 from zvcore.choices import AUTO, chosen
 from zvcore.codecs.single_values import stays_itself
-from zvcore.documents import left_chunks
+from zvcore.documents import room
 from zvcore.errors import CodecNotFoundError, LostMetadataWarning, MetadataError
 from zvcore.stores.sole import making
 from zvcore.zarr2.array import Zarr2Array
@@ -117,7 +117,7 @@ def begin_node(
 
 def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), separator: str = "") -> None:
     """Refuse to write over what is there, or remove it."""
-    if left_chunks.make_room(store, (DOCUMENT, GROUP), overwrite, ("", separator) if separator else None):
+    if room.make_room(store, (DOCUMENT, GROUP), overwrite, ("", separator) if separator else None):
         forget_below(store, through)
 
 

@@ -12,7 +12,7 @@ from zvcore import documents
 from zvcore.boxes import CHUNK_BYTES, default_chunks, given_lengths, lengths_of, whole_number
 from zvcore.choices import AUTO, chosen
 from zvcore.codecs.single_values import stays_itself
-from zvcore.documents import left_chunks
+from zvcore.documents import room
 from zvcore.errors import CodecNotFoundError, MetadataError
 from zvcore.stores.sole import make_first
 from zvcore.zarr3.array import Zarr3Array, array_of
@@ -122,7 +122,7 @@ def _written_fill(data_type: DataType, given: Any) -> Any:
 def make_room(store: Store, overwrite: bool, through: Sequence[Store] = (), array: ArrayMetadata | None = None) -> None:
     """Refuse to write over what is there, or remove it; `array`: for one that is described so."""
     chunks = None if array is None else (array.key_head, array.separator)
-    if left_chunks.make_room(store, (DOCUMENT,), overwrite, chunks):
+    if room.make_room(store, (DOCUMENT,), overwrite, chunks):
         forget_below(store, through)
 
 

@@ -14,13 +14,13 @@ from zvcore.engine.packer import Ends
 from zvcore.errors import UnsupportedError
 from zvcore.placement import UNKNOWN, Group, Packed, Streamed
 from zvcore.stores.indexes import index_cache
-from zvcore.stores.puts_together import Kept, PutsTogether
+from zvcore.stores.puts_together import Kept, KeptOf
 from zvcore.zarr3.shard_format import ShardAssembler, indexes_of
 from zvcore.zarr3.shard_index import Index
 from zvcore.zarr3.whole_shards import rebuilt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from zvcore.engine import Buffers
@@ -64,23 +64,15 @@ class ZarrShards(Packed, Streamed):
     def replace(self, edit: Edit, group: Group, positions: Positions, chunks: Buffers) -> None:
         ShardWriter(self.layout, group.key).update(edit, positions, chunks, group.found)
 
-    def foresee(self, edits: Mapping[str, Edit], groups: Sequence[Group], positions: Positions) -> None:
-        layout = self.layout
-        if self.store.can_lock or not layout.simple or layout.write_mode != "rewrite":
-            return
-        puts = PutsTogether(self.store)
-        puts.foresee(self._kept(group, positions) for group in groups if isinstance(group.found, Index))
-        for group in groups:
-            edits[group.key].together = puts
-
-    def _kept(self, group: Group, positions: Positions) -> tuple[str, Stamp | None, list[Kept]]:
-        """What of a shard stays as it is."""
-        level = self.layout.levels[0]
-        slots = level.slots(positions[group.rows])
-        sizes = np.ones(len(slots), np.uint64)
-        runs, _ = ShardAssembler(level.form, group.found).rewrite(self.layout.write_order, slots, sizes)
-        kept = [Kept(offset, size) for first, offset, size in runs if first < 0]
-        return group.key, group.found.stamp, kept
+    def kept(self, group: Group, positions: Positions) -> KeptOf | None:
+        layout, index = self.layout, group.found
+        if not isinstance(index, Index) or not layout.simple or layout.write_mode != "rewrite":
+            return None
+        level = layout.levels[0]
+        slots = level.slots(positions)
+        # However long the new chunks are, the old ones stay where they are.
+        runs, _ = ShardAssembler(level.form, index).rewrite(layout.write_order, slots, np.ones(len(slots), np.uint64))
+        return KeptOf(group.key, index.stamp, [Kept(offset, size) for first, offset, size in runs if first < 0])
 
     def replaced_at_once(self, groups: Sequence[Group], chunks: Sequence[Buffers]) -> int:
         # Others are changed where they lie, which only the thread that has their locks may do.

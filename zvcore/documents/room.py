@@ -1,4 +1,6 @@
-"""Chunks without a document: what a removal leaves that failed half way, since documents go first."""
+"""Room for a new array or group: what is there already, and chunks without a document, which a removal leaves that
+failed half way, since documents go first.
+"""
 
 from __future__ import annotations
 
