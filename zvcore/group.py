@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import ItemsView, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import InvalidKeyError, NotFoundError, ReadOnlyError, ZvcoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterator
 
     from zvcore.format import Node
     from zvcore.stores import Store
@@ -42,6 +42,28 @@ def refuse_names_of_documents(path: str, documents: Container[str]) -> None:
             raise InvalidKeyError(f"a member cannot be called {name!r}, as the format calls a document", key=path)
 
 
+class _Members(ValuesView[Any]):
+    """The members of a group."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__(group)
+        self._group = group
+
+    def __iter__(self) -> Iterator[Any]:
+        return (member for _, member in self._group._pairs())
+
+
+class _Named(ItemsView[str, Any]):
+    """The same with their names."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__(group)
+        self._group = group
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return self._group._pairs()
+
+
 class Group(Mapping[str, Any]):
     """A mapping of arrays and groups, by name or path. A format adds how members are found, and how they are made."""
 
@@ -57,6 +79,18 @@ class Group(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def values(self) -> ValuesView[Any]:
+        return _Members(self)
+
+    def items(self) -> ItemsView[str, Any]:
+        return _Named(self)
+
+    def _pairs(self) -> Iterator[tuple[str, Any]]:
+        """(name, member) of all of them. Formats in which each member is asked for by itself ask for several at once,
+        where that means to wait for a network.
+        """
+        return ((name, self[name]) for name in self)
 
     def children(self) -> Mapping[str, Node]:
         """The members, by name."""

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from tests.stores.servers import S3, Proxy, Request, Together
 
-FORMATS = ["zarr3", "zarr2", "n5"]
+DOCUMENTS = {"zarr3": "zarr.json", "zarr2": ".zarray", "n5": "attributes.json"}
+FORMATS = [*DOCUMENTS]
 
 
 @pytest.fixture
@@ -55,6 +56,43 @@ def test_members_are_described_together(s3: S3, url: str, together: type[Togethe
     assert found == zvcore.inspect(here)
     assert [*found["members"]] == sorted(found["members"])
     assert [*zvcore.open(url, storage_options=s3.options)] == [*zvcore.open(here)]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_members_are_opened_together(
+    s3: S3, url: str, proxy: Proxy, together: type[Together], tmp_path: Path, kind: str
+) -> None:
+    here = group(tmp_path / "here", kind)
+    (here / "no member").mkdir()
+    (here / "no member" / "data").write_bytes(b"anything")
+    zvcore.copy(here, url, storage_options=s3.options)
+    whole = zvcore.open(url, "r+", storage_options=s3.options)
+    counting = together()
+    proxy.forget()
+    opened = {name: getattr(one, "shape", None) for name, one in whole["below"].items()}
+    assert counting.enough
+    assert opened == dict.fromkeys(zvcore.open(here)["below"], (4, 6)) and len(opened) == 8
+    # The group's own documents and a list, and what every member has; nothing is asked twice.
+    asked = [one.path.partition("?")[0] for one in proxy.requests if not one.path.partition("?")[2].startswith("list")]
+    assert len(asked) == len({*asked})
+    own = zvcore.open(here)
+    assert next(iter(whole.items()))[0] == next(iter(own))
+    assert [one.store.root.rpartition("/")[2] for one in whole.values()] == [*own]
+    assert arrays(whole) == arrays(own)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_damaged_member_is_told_in_its_turn(s3: S3, url: str, tmp_path: Path, kind: str) -> None:
+    here = group(tmp_path / "here", kind)
+    zvcore.copy(here, url, storage_options=s3.options)
+    key = f"below/4/{DOCUMENTS[kind]}"
+    assert open_store(url, "r", s3.options).exists(key)
+    open_store(url, "r+", s3.options).put(key, b"{")
+    members = iter(zvcore.open(url, storage_options=s3.options)["below"].items())
+    assert [next(members)[0], next(members)[0]] == ["1", "10"]
+    assert [next(members)[0], next(members)[0]] == ["11", "2"]
+    with pytest.raises(zvcore.errors.MetadataError, match="not JSON"):
+        next(members)
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from zvcore.documents.lines import in_lines
 from zvcore.documents.thread_lock import ThreadLock
-from zvcore.documents.values import DEEPEST, number_of, too_deep
-from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError
+from zvcore.documents.values import DEEPEST, copied, number_of, too_deep
+from zvcore.errors import MetadataError, NotFoundError, ReadOnlyError, ZvcoreError
 from zvcore.logs import Log
 
 if TYPE_CHECKING:
@@ -198,7 +198,8 @@ class Document:
     def stamp(self) -> Stamp | None:
         """Of which version the content is; None where that is not known."""
         content, stamp = self._read
-        return stamp if content is self.content else None
+        # First the stamp: to ask for the content may mean to read it.
+        return stamp if stamp is not None and content is self.content else None
 
     def parse(self, raw: bytes | None) -> dict[str, Any]:
         """The content of the document that these bytes are; None: it is gone."""
@@ -230,4 +231,27 @@ class Document:
             return self.content
 
     def _changed(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-        return change_bytes(self.store, self.key, lambda raw: make(self.parse(raw)), self.encode)
+        made = self._replaced(make) if self.store.remote else None
+        if made is None:
+            made = change_bytes(self.store, self.key, lambda raw: make(self.parse(raw)), self.encode)
+        return made
+
+    def _replaced(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any] | None:
+        """`_changed` over a network, where each question is a wait: what is known is replaced, if it is still there.
+        None: it is to be read, as others have left it.
+        """
+        stamp = self.stamp
+        if stamp is not None:
+            content = copied(self.content)
+        else:
+            raw, stamp = fetch_version(self.store, self.key)
+            content = self.parse(raw)
+        try:
+            made = make(content)
+        except ZvcoreError:
+            return None  # which may be wrong only of what is known
+        stored = self.store.put_stamped([(self.key, self.encode(made), stamp)])[0]
+        if not stored:
+            return None
+        self._read = (made, None if stored is True else stored)
+        return made

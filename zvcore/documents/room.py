@@ -5,14 +5,13 @@ failed half way, since documents go first.
 from __future__ import annotations
 
 import re
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from zvcore.errors import ConflictError
 from zvcore.stores.base import UnlistedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from zvcore.stores import Store
 
@@ -27,17 +26,15 @@ def make_room(store: Store, documents: Sequence[str], overwrite: bool, chunks: t
     `chunks`, for a new array: (what the keys of its chunks begin with, before the numbers: with a separator, unless it
     is the whole key; the separator). What would be chunks of it would be its values.
     """
-    looks: list[Callable[[], Any]] = [partial(store.exists, name) for name in documents]
-    if chunks is not None:
-        looks.append(partial(_listed, store))
-    # Far away, all at once.
-    found = store.each(lambda look: look(), looks)
-    if any(found[: len(documents)]):
+    listed = None if chunks is None else _listed(store)
+    # Where each question is a request, the list has answered them.
+    known = listed[1] if listed is not None and store.remote else None
+    if any(store.each(store.exists, documents) if known is None else [name in known for name in documents]):
         if not overwrite:
             raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)
         store.delete_prefix("")
         return True
-    folders, objects = ([], []) if chunks is None else _left(store, found[-1], *chunks)
+    folders, objects = ([], []) if chunks is None or listed is None else _left(store, listed, *chunks)
     if overwrite:
         for name in folders:
             store.delete_prefix(name)
@@ -48,11 +45,11 @@ def make_room(store: Store, documents: Sequence[str], overwrite: bool, chunks: t
     return False
 
 
-def _listed(store: Store) -> tuple[list[str], list[str]]:
+def _listed(store: Store) -> tuple[list[str], list[str]] | None:
     try:
         return store.list_dir()
     except UnlistedError:
-        return [], []
+        return None
 
 
 def _left(

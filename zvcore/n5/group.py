@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
+from zvcore.documents.inside import opened_in
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group, refuse_names_of_documents
@@ -105,15 +106,23 @@ class N5Group(WithAttributes, Group):
             return iter(())
         return iter(self.store.list_dir()[0])
 
+    def _pairs(self) -> Iterator[tuple[str, Any]]:
+        if is_dataset(self._attrs.document) or not self.store.remote:
+            return super()._pairs()
+        return opened_in(self.store, self.__getitem__, ATTRIBUTES)
+
     def walk(self) -> Iterator[tuple[str, Any]]:
         """(path, group or dataset) for everything below this group, in order. Blocks are not looked at."""
-        waiting: list[tuple[str, N5Group, str]] = [("", self, name) for name in reversed([*iter(self)])]
-        while waiting:
-            above, group, name = waiting.pop()
-            member = group[name]
-            yield above + name, member
-            if isinstance(member, N5Group):
-                waiting.extend((f"{above}{name}/", member, below) for below in reversed([*iter(member)]))
+        inside = [("", self._pairs())]
+        while inside:
+            above, members = inside[-1]
+            for name, member in members:
+                yield above + name, member
+                if isinstance(member, N5Group):
+                    inside.append((f"{above}{name}/", member._pairs()))
+                    break
+            else:
+                inside.pop()
 
     def tree(self) -> str:
         """What lies below this group, one line each, as text."""

@@ -8,11 +8,12 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from zvcore.errors import CorruptDataError, InvalidKeyError, ZvcoreError, without_credentials
+from zvcore.errors import CorruptDataError, ZvcoreError, without_credentials
 from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.base import Facts, Snapshot, Stamp, Store, check_span, not_passing_over, prefix_path
 from zvcore.stores.clients import ChangedError, Version, facts_of
 from zvcore.stores.files import encode_key
+from zvcore.stores.object_names import keys_below, tell_names
 from zvcore.stores.one_place import LookedAt, Place
 from zvcore.stores.ranges import coalesce
 from zvcore.stores.request_threads import side_by_side
@@ -146,6 +147,13 @@ class RemoteStore(Store):
             return None
         self._shared.note(self._path(key), found.version)
         return Snapshot(found.data, found.version.size, found.version)
+
+    def version(self, key: str) -> tuple[bytes | memoryview, Stamp | None] | None:
+        found = self._fetch(self._path(key), key, 0, None, None)
+        if found is None:
+            return None
+        # The time of a change and a size are what a later version may have too.
+        return found.data, found.version if found.version.e_tag or found.version.number else None
 
     def get_many(self, keys: Iterable[str]) -> Iterator[bytes | memoryview | None]:
         names = list(keys)
@@ -389,55 +397,30 @@ class RemoteStore(Store):
 
     def list_readable(self, refused: Refused, prefix: str = "") -> Iterator[str]:
         found = self._client.list(self._folder(prefix))
-        keys = self._relative(found, self._prefix)
+        keys = keys_below(found, self._prefix)
         if len(keys) < len(found):
-            self._tell_names(found, refused)
+            tell_names(found, self._prefix, refused)
         return iter(sorted(keys))
 
     def list_told(self, refused: Refused) -> Iterator[tuple[str, Facts | None]]:
         found = self._client.listed(self._prefix)
-        keys = self._relative(found, self._prefix)
+        keys = keys_below(found, self._prefix)
         if len(keys) < len(found):
-            self._tell_names(found, refused)
+            tell_names(found, self._prefix, refused)
         return ((key, facts_of(found.get(self._prefix + key))) for key in sorted(keys))
-
-    def _tell_names(self, paths: Iterable[str], refused: Refused) -> None:
-        """Of objects under names that are no keys: who asks for all objects would leave them out unawares."""
-        for path in paths:
-            key = path[len(self._prefix) :].rstrip("/")
-            if path.startswith(self._prefix) and key:
-                try:
-                    encode_key(key)
-                except InvalidKeyError as error:
-                    what = f"an object has a name by which it cannot be asked for ({error.message})"
-                    refused(key, InvalidKeyError(what, key=path))
 
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
         folder = self._folder(prefix)
         folders, objects = self._client.list_dir(folder)
-        return sorted(self._relative(folders, folder)), sorted(self._relative(objects, folder))
+        return sorted(keys_below(folders, folder)), sorted(keys_below(objects, folder))
 
     def some_objects(self, prefix: str, most: int) -> builtins.list[str]:
         folder = self._folder(prefix)
-        return self._relative(self._client.some(folder, most), folder)
+        return keys_below(self._client.some(folder, most), folder)
 
     def _folder(self, prefix: str) -> str:
         prefix = prefix_path(prefix)
         return f"{self._prefix}{prefix}/" if prefix else self._prefix
-
-    def _relative(self, paths: Iterable[str], folder: str) -> builtins.list[str]:
-        """Keys from full paths, without names that are no keys: no member of a folder is called so."""
-        keys = []
-        for path in paths:
-            if not path.startswith(folder):
-                continue
-            key = path[len(folder) :].rstrip("/")
-            try:
-                encode_key(key)
-            except InvalidKeyError:
-                continue
-            keys.append(key)
-        return keys
 
     # --- several documents at once
 
@@ -472,12 +455,8 @@ class RemoteStore(Store):
         self._put(key, data, cast("Version | None", stamp))
 
     def _put(self, key: str, data: Buffer | Sequence[Buffer], condition: Version | Anything | None) -> None:
-        self._refuse_if_read_only(key)
-        path = self._path(key)
-        try:
-            self._client.put(path, as_parts(data), condition)
-        except ChangedError:
-            raise changed(key, cast("Stamp | None", condition)) from None
+        if not self.put_stamped([(key, data, condition)])[0]:
+            raise changed(key, cast("Stamp | None", condition))
 
     def put_each(
         self, wanted: Sequence[tuple[str, Buffer | Sequence[Buffer], Stamp | Anything | None]]
@@ -493,7 +472,7 @@ class RemoteStore(Store):
         longest = max((sum(memoryview(part).nbytes for part in parts) for _, parts, _ in given), default=0)
         done = self._client.put_each(given, self._shared.small_requests(longest)) if wanted else []
         if done is None:
-            return [*super().put_each(wanted)]
+            done = [False] * len(given)
 
         def put(place: int) -> bool:
             path, parts, condition = given[place]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from zvcore.cached import cached_property
 from zvcore.documents.above import groups_to
-from zvcore.documents.inside import members_in
+from zvcore.documents.inside import members_in, opened_in
 from zvcore.errors import ConflictError, MetadataError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group, member_path, new_member_path
@@ -151,6 +151,11 @@ class Zarr2Group(Group):
             return
         split = (key.split("/") for key in self._told)
         yield from sorted({parts[0] for parts in split if len(parts) == 2 and parts[1] in (DOCUMENT, GROUP)})
+
+    def _pairs(self) -> Iterator[tuple[str, Any]]:
+        if self._told is not None or not self.store.remote:
+            return super()._pairs()
+        return opened_in(self.store, self.__getitem__, DOCUMENT, GROUP)
 
     # --- changing
 

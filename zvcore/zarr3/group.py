@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from zvcore import documents
 from zvcore.documents.above import groups_to
-from zvcore.documents.inside import members_in
+from zvcore.documents.inside import members_in, opened_in
 from zvcore.errors import ConflictError, NotFoundError
 from zvcore.format import get_format
 from zvcore.group import Group, member_path, new_member_path
@@ -111,6 +111,11 @@ class Zarr3Group(Group):
             yield from self._consolidated.names()
             return
         yield from members_in(self.store, DOCUMENT)
+
+    def _pairs(self) -> Iterator[tuple[str, Any]]:
+        if self._consolidated is not None or not self.store.remote:
+            return super()._pairs()
+        return opened_in(self.store, self.__getitem__, DOCUMENT)
 
     def __delitem__(self, path: str) -> None:
         super().__delitem__(path)

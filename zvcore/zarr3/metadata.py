@@ -330,7 +330,7 @@ def _fetch(store: Store, key: str) -> tuple[bytes | None, Stamp | None]:
     if raw is not None and len(raw) > documents.LARGEST_TOLD:
         from zvcore.documents.nesting import cut_out
 
-        raw = cut_out(raw, CONSOLIDATED.encode())
+        return cut_out(raw, CONSOLIDATED.encode()), None  # which is no version of it
     return raw, stamp
 
 
