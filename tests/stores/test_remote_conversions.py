@@ -204,3 +204,58 @@ def test_each_shard_is_one_request(s3: S3, proxy: Proxy, tmp_path: Path, shards:
 def _places(shape: tuple[int, ...], chunks: tuple[int, ...]) -> list[tuple[slice, ...]]:
     starts = np.ndindex(*(-(-extent // chunk) for extent, chunk in zip(shape, chunks, strict=True)))
     return [tuple(slice(n * chunk, (n + 1) * chunk) for n, chunk in zip(at, chunks, strict=True)) for at in starts]
+
+
+SOURCES: dict[str, dict[str, Any]] = {
+    "zarr3": {"format": "zarr3", "codec": "zstd"},
+    "volume": {"format": "precomputed", "codec": "raw"},
+    "shards": {"format": "zarr3", "shards": (32, 32, 32), "codec": "zstd"},
+    "zarr2": {"format": "zarr2", "codec": "blosc"},
+    "n5": {"format": "n5", "codec": "gzip"},
+}
+
+
+def far_source(s3: S3, kind: str) -> tuple[zvcore.Array, np.ndarray]:
+    """An array in the bucket without some of its chunks."""
+    values = np.random.default_rng(0).integers(1, 60000, (70, 64, 64), dtype=np.uint16)
+    values[:16, :16] = 0
+    url = s3.url(f"levels-{uuid.uuid4()}")
+    made = zvcore.create(
+        url, shape=values.shape, dtype="u2", chunks=(16, 16, 16), storage_options=s3.options, **SOURCES[kind]
+    )
+    array = made if isinstance(made, zvcore.Array) else made[0]
+    array[...] = values[..., np.newaxis] if array.ndim == 4 else values
+    return array, values
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_levels_are_made_of_chunks_that_are_fetched_once(s3: S3, proxy: Proxy, tmp_path: Path, kind: str) -> None:
+    """What is taken over as it is stored is decoded for the coarser levels, and not asked for again."""
+    array, values = far_source(s3, kind)
+    format = SOURCES[kind]["format"]
+    url = array.store.address.removesuffix("/1_1_1")
+    proxy.forget()
+    report = zvcore.convert(url, tmp_path / "far", format=format, levels=2, storage_options=s3.options)
+    # Names of chunks and shards end with a number, those of documents do not.
+    chunks = [
+        (one.key, one.headers.get("range")) for one in proxy.requests if one.method == "GET" and one.key[-1:].isdigit()
+    ]
+    assert chunks and len(chunks) == len({*chunks})
+    assert report.copied == 5 * 4 * 4 - 4
+    zvcore.create(
+        tmp_path / "near", data=values if array.ndim == 3 else values[..., np.newaxis], chunks=(16, 16, 16),
+        **SOURCES[kind],
+    )  # fmt: skip
+    zvcore.convert(tmp_path / "near", tmp_path / "same", format=format, levels=2)
+    one, other = zvcore.open(tmp_path / "far").children(), zvcore.open(tmp_path / "same").children()
+    assert [*one] == [*other] and len(one) == 3
+    for name in one:
+        np.testing.assert_array_equal(one[name][...], other[name][...])
+
+
+def test_levels_of_a_damaged_chunk_are_not_made(s3: S3, tmp_path: Path) -> None:
+    array, _ = far_source(s3, "zarr3")
+    array.store.put("c/2/2/2", b"damaged")
+    with pytest.raises(zvcore.errors.CorruptDataError, match="c/2/2/2"):
+        zvcore.convert(array.store.address, tmp_path / "far", format="zarr3", levels=1, storage_options=s3.options)
+    assert zvcore.verify(tmp_path / "far").status == "unfinished"

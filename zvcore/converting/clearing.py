@@ -17,8 +17,7 @@ __all__ = ["clear", "occupied"]
 def clear(store: Store) -> None:
     """Remove all but the note that says that this is under way."""
     folders, objects = store.list_dir()
-    for folder in folders:
-        store.delete_prefix(folder)
+    store.each(store.delete_prefix, folders)
     store.delete_all([key for key in objects if key != KEY])
     # Of any format: those above may tell of it whatever it was, and whatever comes here.
     for format in formats().values():

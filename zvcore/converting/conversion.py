@@ -227,8 +227,8 @@ class Conversion(ABC):
     def _check_sources(self) -> None:
         """What has been removed or replaced by others while it was read may have been read as nothing."""
         try:
-            for array in {id(view.array): view.array for _, view, _ in self.made.pairs}.values():
-                array.standing.check_source(array, forced=True)
+            arrays = [*{id(view.array): view.array for _, view, _ in self.made.pairs}.values()]
+            self.store.each(lambda array: array.standing.check_source(array, forced=True), arrays)
         except ZvcoreError as error:
             # Which units have read it before, and which after, is not known.
             self.journal.undo([step.name for step in self.made.steps], str(error))

@@ -14,14 +14,14 @@ from zvcore.cached import cached_property
 from zvcore.codecs.variable_items import VariableItems
 from zvcore.converting.outcome import slices
 from zvcore.converting.parts import nbytes_of
-from zvcore.converting.view import View
+from zvcore.converting.view import Held, View
 from zvcore.converting.way import Encoded, Part, Positions, Way
 from zvcore.engine import Buffers
 from zvcore.engine.chunks import Chunks
-from zvcore.engine.fetching import fetch
+from zvcore.engine.fetching import fetch, reachable
 from zvcore.engine.selection import Selection
 from zvcore.engine.sinks import Files
-from zvcore.engine.sources import ABSENT
+from zvcore.engine.sources import ABSENT, Sources
 from zvcore.engine.steady import steadily
 from zvcore.engine.taking_over import UnlikeChunkError, take_over_chunks
 from zvcore.engine.work import Work
@@ -55,6 +55,7 @@ class TakenOver:
     left: list[int]
     nbytes: int = 0
     stored: Buffers | None = None
+    held: Held | None = None
 
     def buffers(self, count: int) -> Buffers:
         """The chunks taken over, as rows of `count`."""
@@ -100,8 +101,12 @@ class Verbatim(Way):
         asked = part.asked
         taken = self.take(asked, part.threads)
         copied = sum(chunk is not None for chunk in taken.chunks)
-        if not taken.left and not part.needed:
-            return Encoded(taken.buffers(len(asked)), taken.nbytes, copied)
+        if not taken.left:
+            values = None
+            if part.needed and taken.held is not None:
+                values, _ = self.view.read(part.box, part.threads, taken.held)
+            if values is not None or not part.needed:
+                return Encoded(taken.buffers(len(asked)), taken.nbytes, copied, values=values)
         assert self.rest is not None
         fresh = self.rest.chunks(replace(part, rows=taken.left))
         # A box that was read as a whole includes the chunks that were taken over: they are counted once.
@@ -204,12 +209,17 @@ class Verbatim(Way):
         threads: int | None,
         taken: TakenOver,
     ) -> None:
-        def located() -> tuple[Any, Buffers]:
-            sources = self.source.locate(mapped[chosen])
-            column, sources.chain = sources.chain, None
-            return column, fetch(self.source.store, sources, count=len(chosen), max_size=1 << 62, threads=threads)
+        store, count = self.source.store, len(chosen)
 
-        column, stored = steadily(located, self.source.store.root)
+        def located() -> tuple[Sources, Buffers]:
+            sources = reachable(store, self.source.locate(mapped[chosen]), count)
+            raw = replace(sources, chain=None)
+            return sources, fetch(store, raw, count=count, max_size=1 << 62, threads=threads)
+
+        sources, stored = steadily(located, store.root)
+        column = sources.chain
+        if sources.blobs is not None:
+            taken.held = Held(mapped[chosen], sources)
         theirs = self.target.chain_column(positions[chosen])
         absent_alike = same_fill(self.source, self.target)
         picked: list[int] = []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from zvcore.exchange import Exchange
     from zvcore.format import Format
 
-__all__ = ["Box", "Region", "View", "make_view", "parse_region", "whole"]
+__all__ = ["Box", "Held", "Region", "View", "make_view", "parse_region", "whole"]
 
 # Per axis of an array: where the part begins and ends, and whether the axis stays (it goes where an integer stood).
 Region = tuple[tuple[int, int, bool], ...]
@@ -73,13 +73,32 @@ class Tally:
         return nbytes
 
 
-def _counting(layout: Layout, tally: Tally) -> Layout:
+class Held:
+    """Stored chunks of an array that have been fetched: the bytes of each of these positions, in `sources`."""
+
+    def __init__(self, positions: npt.NDArray[np.int64], sources: Sources) -> None:
+        self._sources = sources
+        self._rows = {tuple(position): row for row, position in enumerate(positions.tolist())}
+
+    def locate(self, positions: npt.NDArray[np.int64]) -> Sources | None:
+        """Where the chunks at these positions are; None where one of them is not held."""
+        found = [self._rows.get(tuple(position)) for position in positions.tolist()]
+        if None in found:
+            return None
+        rows = np.array(found, np.int32)
+        held = self._sources
+        return Sources(held.keys, rows, blobs=held.blobs, chain=None if held.chain is None else held.chain[rows])
+
+
+def _counting(layout: Layout, tally: Tally, held: Held | None = None) -> Layout:
     """The same layout, telling how many stored bytes were asked for."""
     clone: Any = copy.copy(layout)
     store = layout.store
 
     def locate(positions: npt.NDArray[np.int64]) -> Sources:
-        sources = reachable(store, layout.locate(positions), len(positions))
+        sources = None if held is None else held.locate(positions)
+        if sources is None:
+            sources = reachable(store, layout.locate(positions), len(positions))
         if sources.blobs is not None:
             tally.nbytes += sum(len(blob) for blob in sources.blobs if blob is not None)
         elif sources.length is not None:
@@ -90,7 +109,7 @@ def _counting(layout: Layout, tally: Tally) -> Layout:
 
     clone.locate = locate
     clone.open_shards = None
-    clone.recall = lambda positions: None
+    clone.recall = clone.fetch_first = lambda positions: None
     counting: Layout = clone
     return counting
 
@@ -148,8 +167,8 @@ class View:
                 return False
         return True
 
-    def read(self, box: Box, threads: int | None = None) -> tuple[npt.NDArray[Any], int]:
-        """(the values in a box of the view, how many stored bytes they were)."""
+    def read(self, box: Box, threads: int | None = None, held: Held | None = None) -> tuple[npt.NDArray[Any], int]:
+        """(the values in a box of the view, how many stored bytes they were); `held` chunks are not fetched again."""
         tally = Tally()
         key = self._key(box)
         shape = [stop - first for first, stop in box]
@@ -161,7 +180,7 @@ class View:
             self.array.read(key, out=values.reshape(()), threads=threads)
         else:
             for layout, selection, part in self.array.parts(key, target):
-                counting = _counting(layout, tally)
+                counting = _counting(layout, tally, held)
                 if layout.value_codec is None:
                     counting.__dict__["prepared"] = layout.prepared
                 transfer.read(counting, selection, part, Work(threads))

@@ -160,7 +160,7 @@ class OwnRequests:
         if addresses is None:
             return None
         requests = [
-            Wanted(addresses[path], e_tag=_condition(version), parts=[memoryview(part).cast("B") for part in parts])
+            Wanted(addresses[path], e_tag=_condition(version), parts=_flat(parts))
             for path, parts, version in (wanted[place] for place in asked)
         ]
         stored, refused = store_objects(requests, at_once)
@@ -200,6 +200,11 @@ def _in_places(places: Sequence[int], found: Sequence[T | None], count: int) -> 
 def is_strong(version: Version) -> bool:
     """Whether the server can be asked for just this version."""
     return version.e_tag is not None and not version.e_tag.startswith("W/")
+
+
+def _flat(parts: Sequence[Buffer]) -> list[memoryview]:
+    """The bytes of buffers of any kind. Of those without any, not every one can be seen as bytes."""
+    return [memoryview(part).cast("B") for part in parts if memoryview(part).nbytes]
 
 
 def _condition(version: Version | Anything | None) -> str:

@@ -40,6 +40,8 @@ _GAP = 64 * 1024
 # One connection gives only so much a second, so large ranges are fetched in parts.
 _LARGEST_SPAN = 8 << 20
 _HULL = 1 << 20
+# Objects of no more bytes are put in one request, whatever the client does with larger ones.
+_SMALL = 1 << 20
 _TOGETHER_FROM = 4
 # What answers as fast as this has sent a few megabytes before threads have shared them out among each other.
 _AT_ONCE = 0.0007
@@ -455,8 +457,16 @@ class RemoteStore(Store):
         self._put(key, data, cast("Version | None", stamp))
 
     def _put(self, key: str, data: Buffer | Sequence[Buffer], condition: Version | Anything | None) -> None:
-        if not self.put_stamped([(key, data, condition)])[0]:
+        parts = as_parts(data)
+        if sum(memoryview(part).nbytes for part in parts) <= _SMALL:
+            if self.put_stamped([(key, parts, condition)])[0]:
+                return
             raise changed(key, cast("Stamp | None", condition))
+        self._refuse_if_read_only(key)
+        try:
+            self._client.put(self._path(key), parts, condition)
+        except ChangedError:
+            raise changed(key, cast("Stamp | None", condition)) from None
 
     def put_each(
         self, wanted: Sequence[tuple[str, Buffer | Sequence[Buffer], Stamp | Anything | None]]
