@@ -1,4 +1,4 @@
-"""MurmurHash3 of ids beside mmh3, which hashes one key a call.
+"""MurmurHash3 of ids beside mmh3, which hashes one key a call; MD5 of objects beside hashlib, which does one as well.
 
 pytest bench/test_kernels_hashing.py --benchmark-enable
 python -m bench.test_kernels_hashing
@@ -6,6 +6,7 @@ python -m bench.test_kernels_hashing
 
 from __future__ import annotations
 
+import hashlib
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import pytest
 from bench.contest import Contest, entrants, run_alone
 from bench.scale import pick
 from zvcore.kernels import murmurhash3_x86_128
+from zvcore.kernels.md5 import md5_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,14 +39,31 @@ def hashes(count: int) -> dict[str, Callable[[], Any]]:
     return functions
 
 
+def digests(count: int, size: int) -> dict[str, Callable[[], Any]]:
+    rng = np.random.default_rng(0)
+    data = [rng.bytes(size) for _ in range(count)]
+    functions: dict[str, Callable[[], Any]] = {
+        "zvcore": lambda: md5_each(data),
+        "hashlib": lambda: [hashlib.md5(one, usedforsecurity=False).hexdigest() for one in data],
+    }
+    assert functions["zvcore"]() == functions["hashlib"]()
+    return functions
+
+
 CONTESTS = [
-    Contest(f"murmurhash3 of {count} ids", ("zvcore", "mmh3", "mmh3, keys at hand"), partial(hashes, count))
-    for count in (1, 1000, pick(1_000_000, 5000))
+    *(
+        Contest(f"murmurhash3 of {count} ids", ("zvcore", "mmh3", "mmh3, keys at hand"), partial(hashes, count))
+        for count in (1, 1000, pick(1_000_000, 5000))
+    ),
+    *(
+        Contest(f"md5 of {count} objects of {size} bytes", ("zvcore", "hashlib"), partial(digests, count, size))
+        for count, size in ((64, 1000), (12, pick(300_000, 3000)))
+    ),
 ]
 
 
 @pytest.mark.parametrize(*entrants(CONTESTS))
-def test_murmurhash3(benchmark: Any, contest: Contest, who: str) -> None:
+def test_contest(benchmark: Any, contest: Contest, who: str) -> None:
     contest.run(benchmark, who)
 
 

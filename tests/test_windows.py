@@ -13,6 +13,7 @@ COMPILER = shutil.which("x86_64-w64-mingw32-gcc")
 # Parts of other headers, which include them; and those that need headers of Python, or of a library, for Windows.
 NOT_ALONE = {
     "zv_blocks_loops.h",
+    "zv_md5_lanes.h",
     "zv_crc32c_arm.h",
     "zv_crc32c_x86.h",
     "zv_files_windows.h",

@@ -54,7 +54,7 @@ def copied_together(
     source: Store,
     target: Store,
     wanted: Sequence[Wanted],
-    digest: Callable[[Buffer], str],
+    digests: Callable[[Sequence[Buffer]], Sequence[str]],
     *,
     at_once: int,
     creates: bool,
@@ -66,18 +66,23 @@ def copied_together(
     creates  nothing is replaced that is at the destination by now
     """
     groups = [*_groups(wanted)]
-    copy = partial(_copied, source, target, digest=digest, creates=creates)
+    copy = partial(_copied, source, target, digests=digests, creates=creates)
     lanes = min(_LANES, at_once, len(groups))
     copied = side_by_side(copy, [groups[number::lanes] for number in range(lanes)], lanes)
     return {key: one for some in copied for key, one in some.items()}
 
 
 def _copied(
-    source: Store, target: Store, groups: Iterable[Sequence[Wanted]], *, digest: Callable[[Buffer], str], creates: bool
+    source: Store,
+    target: Store,
+    groups: Iterable[Sequence[Wanted]],
+    *,
+    digests: Callable[[Sequence[Buffer]], Sequence[str]],
+    creates: bool,
 ) -> dict[str, Put]:
     """Each group is read while the one before it is written."""
     done: dict[str, Put] = {}
-    with closing(one_ahead(partial(_read, source, digest=digest), groups)) as found:
+    with closing(one_ahead(partial(_read, source, digests=digests), groups)) as found:
         for group in found:
             done |= _written(target, group, creates=creates)
     return done
@@ -96,15 +101,21 @@ def _groups(wanted: Sequence[Wanted]) -> Iterator[list[Wanted]]:
         yield group
 
 
-def _read(source: Store, group: Sequence[Wanted], *, digest: Callable[[Buffer], str]) -> list[_Read]:
+def _read(
+    source: Store, group: Sequence[Wanted], *, digests: Callable[[Sequence[Buffer]], Sequence[str]]
+) -> list[_Read]:
     try:
         found = source.snapshots([one.key for one in group])
     except (ZvcoreError, OSError):
         return []
-    return [
-        _Read(one, snapshot.data, snapshot.size, digest(snapshot.data))
+    whole = [
+        (one, snapshot)
         for one, snapshot in zip(group, found, strict=True)
         if snapshot is not None and memoryview(snapshot.data).nbytes == snapshot.size
+    ]
+    told = digests([snapshot.data for _, snapshot in whole])
+    return [
+        _Read(one, snapshot.data, snapshot.size, digest) for (one, snapshot), digest in zip(whole, told, strict=True)
     ]
 
 

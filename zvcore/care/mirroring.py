@@ -30,6 +30,7 @@ from zvcore.errors import (
     NotFoundError,
     ZvcoreError,
 )
+from zvcore.kernels.md5 import md5_each
 from zvcore.progress import shown
 from zvcore.report import Problem, Report, What
 from zvcore.signatures import asked_by
@@ -197,11 +198,11 @@ class _Mirror:
     def _data(self, late: list[str], refused: Refused) -> Iterator[str]:
         """The keys that are no documents; those go to `late`."""
         for key, facts in self._told_keys(refused):
+            if facts is not None:
+                self._by_list[key] = facts
             if self.source.file is None and self._order.stage(key) is not None:
                 late.append(key)
             else:
-                if facts is not None:
-                    self._by_list[key] = facts
                 yield key
 
     def _stage(self, key: str) -> tuple[int, bool]:
@@ -263,7 +264,7 @@ class _Mirror:
         if len(wanted) < _TOGETHER_FROM:
             return {}
         put = copied_together(
-            self.source, self.target, wanted, self._digest, at_once=self._at_once, creates=self._creates
+            self.source, self.target, wanted, self._digests, at_once=self._at_once, creates=self._creates
         )
         return {key: _Done("copied", *one) for key, one in put.items()}
 
@@ -382,12 +383,12 @@ class _Mirror:
     def _put(self, to: str, whole: Snapshot, condition: Anything | None) -> _Done | None:
         """Put all of an object there; None if the condition does not hold."""
         [stamp] = self.target.put_stamped([(to, whole.data, condition)])
-        digest = self._digest(whole.data)
+        [digest] = self._digests([whole.data])
         return _Done("copied", whole.size, digest, self.target.facts_by(stamp)) if stamp else None
 
-    def _digest(self, data: Buffer) -> str:
-        """The MD5 of what is put there, as far as anybody tells one: of files nobody does."""
-        return "" if self.target.of_files else hashlib.md5(data, usedforsecurity=False).hexdigest()
+    def _digests(self, data: Sequence[Buffer]) -> list[str]:
+        """The MD5 of each of these that are put there, as far as anybody tells one: of files nobody does."""
+        return [""] * len(data) if self.target.of_files else md5_each(data)
 
     def _arrived(self, key: str, put: _Done, told: _Told) -> _Done:
         """The same, if that is what the destination has now."""
