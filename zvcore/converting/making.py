@@ -160,7 +160,8 @@ def _made(drafts: Sequence[DraftArray], writer: ImageWriter, made: Made) -> list
         return draft, array
 
     # Of those that are made at once, none has to make the groups that it lies in.
-    found = [*map(make_one, drafts[:1]), *writer.store.each(make_one, drafts[1:])]
+    first = 0 if _folder_of(drafts[0]) in writer.made else 1
+    found = [*map(make_one, drafts[:first]), *writer.store.each(make_one, drafts[first:])]
     made.arrays[before:] = found
     return found
 

@@ -157,7 +157,8 @@ def unfinished_around(
     if not isinstance(path, str | os.PathLike):
         path = open_store(path)
         if path.local_root is None:
-            return unfinished_at(path) or unfinished_above(path)
+            with path.looking_at((), around=(KEY,)):
+                return unfinished_at(path) or unfinished_above(path)
         path = os.fsdecode(path.local_root)
     here = os.fsdecode(path)
     store = _far_away(here, storage_options)

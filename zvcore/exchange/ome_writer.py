@@ -35,14 +35,18 @@ class OmeWriter(ImageWriter):
                 self.format.open(self.child(path), "r+").attrs.update(dict(attrs))
         elif not (self.found and self.has_group(path)):
             self.make_group(path, attrs)
+            self.made.add(path)
 
     def create(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
         parts = path.split("/") if path else []
         for depth in range(len(parts)):
             above = "/".join(parts[:depth])
+            if above in self.made:
+                continue
             if not self.has_group(above):
                 self.make_group(above, {})
                 self.implied.add(above)
+            self.made.add(above)
         return super().create(path, options, attrs)
 
     def image(self, path: str, image: Described) -> None:

@@ -22,6 +22,7 @@ class ImageWriter:
 
     found    whether an earlier run has begun here, so that what it made is used
     implied  groups that had to be there for an array in them before anything was said of them
+    made     groups that are there, as far as this has made or seen them: to ask again may be a request
     """
 
     def __init__(self, format: Format, store: Store, found: bool) -> None:
@@ -29,6 +30,7 @@ class ImageWriter:
         self.store = store
         self.found = found
         self.implied: set[str] = set()
+        self.made: set[str] = set()
 
     def folder(self, path: str, attrs: Mapping[str, Any]) -> None:
         """Make a group."""

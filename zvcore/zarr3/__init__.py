@@ -81,4 +81,4 @@ def open(store: Store, mode: str = "r", **options: Any) -> Zarr3Array | Zarr3Gro
         if not read_only:
             refuse_write_mode(array.layout)
         return array
-    return Zarr3Group(store, metadata, read_only=read_only, **options)
+    return Zarr3Group(store, metadata, read_only=read_only, stamp=stamp, **options)

@@ -20,7 +20,6 @@ from zvcore.zarr3.metadata import (
     GroupMetadata,
     parse_document,
     read_document,
-    read_metadata,
     read_version,
 )
 from zvcore.zarr3.telling import DescribedAbove, forget_below
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from zvcore.stores import Store
+    from zvcore.stores.base import Stamp
     from zvcore.typed import DTypeOf, Scalar
     from zvcore.zarr3.options import ArrayOptions
     from zvcore.zarr3.told_members import ToldMembers
@@ -52,6 +52,7 @@ class Zarr3Group(Group):
         *,
         read_only: bool = False,
         through: Sequence[Store] = (),
+        stamp: Stamp | None = None,
         **options: Any,
     ) -> None:
         self.store = store
@@ -59,7 +60,7 @@ class Zarr3Group(Group):
         self.read_only = read_only or store.read_only
         self._through = tuple(through)
         self._attrs = Attributes(
-            DescribedAbove(store, metadata.document, read_only=self.read_only, through=self._through)
+            DescribedAbove(store, metadata.document, read_only=self.read_only, through=self._through, stamp=stamp)
         )
         self._options = options
 
@@ -94,7 +95,7 @@ class Zarr3Group(Group):
             return array
         if consolidated is not None:
             metadata = metadata.within(consolidated, name)
-        return Zarr3Group(store, metadata, **options)
+        return Zarr3Group(store, metadata, stamp=stamp, **options)
 
     def _through_to(self, path: str) -> tuple[Store, ...]:
         return (*self._through, *groups_to(self.store, path))
@@ -171,6 +172,6 @@ def create_group(
 ) -> Zarr3Group:
     document = group_document(Attributes.checked(attrs or {}))
     begin_node(store, documents.encode(document), overwrite, through)
-    metadata = read_metadata(store)
+    metadata = parse_document(document, DOCUMENT)
     assert isinstance(metadata, GroupMetadata)
     return Zarr3Group(store, metadata, through=through, **options)
