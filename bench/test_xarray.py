@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import dask.array
 import numpy as np
 import pytest
+import tensorstore
 import xarray
 import zarr
 
@@ -88,6 +89,33 @@ def adding(version: int) -> Calls:
     return {"zvcore": lambda: ours.sum().compute(), "dask": lambda: theirs.sum().compute()}
 
 
+def storing(sharded: bool) -> Calls:
+    """What Dask has computed, a task for each shard or chunk; no competitor has a lock of Dask's."""
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(TIMES, HEIGHT, WIDTH)).cumsum(2).astype("<f4")
+    chunks = (TIMES // 4, HEIGHT // 4, WIDTH // 4)
+    grain = (TIMES // 2, HEIGHT // 2, WIDTH // 2) if sharded else chunks
+    given = dask.array.from_array(values, chunks=grain, name=False)
+    kind = "shards" if sharded else "chunks"
+
+    options: dict[str, Any] = {"shards": grain} if sharded else {}
+
+    def made(who: str) -> Path:
+        path = scratch() / f"dask {kind} {who}"
+        zvcore.create(
+            path, format="zarr3", shape=values.shape, dtype="f4", chunks=chunks, codec="zstd", **options,
+        )  # fmt: skip
+        return path
+
+    spec = {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(made("tensorstore")), "file_io_sync": False}}
+    targets = {
+        "zvcore": zvcore.open(made("zvcore"), "r+"),
+        "zarr": zarr.open_array(made("zarr"), mode="r+"),
+        "tensorstore": tensorstore.open(spec, open=True).result(),
+    }
+    return {who: partial(dask.array.store, given, target, lock=False) for who, target in targets.items()}
+
+
 def stations() -> dict[str, Any]:
     rng = np.random.default_rng(2)
     return {
@@ -114,6 +142,15 @@ CONTESTS = [
     *(
         Contest(f"add up an array with Dask, Zarr v{version}", ("zvcore", "dask"), partial(adding, version))
         for version in (2, 3)
+    ),
+    *(
+        Contest(
+            f"store an array with Dask, {kind}",
+            ("zvcore", "zarr", "tensorstore"),
+            partial(storing, sharded),
+            writes=True,
+        )
+        for kind, sharded in (("chunks", False), ("shards", True))
     ),
 ]
 

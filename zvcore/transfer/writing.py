@@ -84,28 +84,28 @@ def _write_chunks(assignment: Assignment, steps: Steps) -> None:
     # Chunks that are objects of their own, and wholly new, are written without looking.
     alone = covered if assignment.layout.placement.alone else np.zeros(len(covered), np.bool_)
     (some,), (others,) = alone.nonzero(), (~alone).nonzero()
-    if len(some):
-        _write_alone(assignment, some, steps)
-    replace(assignment, others, steps)
-
-
-def _write_alone(assignment: Assignment, covered: Rows, steps: Steps) -> None:
-    layout = assignment.layout
-    native = assignment.to_files
-    if native:
-        for window in windows(len(covered), BATCH_CHUNKS):
-            rows = covered[window]
+    if not len(some):
+        replace(assignment, others, steps)
+    elif assignment.to_files:
+        for window in windows(len(some), BATCH_CHUNKS):
+            rows = some[window]
             assignment.encode(rows, steps.of(len(rows)), sink=assignment.files(rows))
             steps.written.known = False
-        return
+        replace(assignment, others, steps)
+    else:
+        _put_and_replace(assignment, some, others, steps)
+
+
+def _put_and_replace(assignment: Assignment, some: Rows, others: Rows, steps: Steps) -> None:
+    """Over a network, what is new is on its way while the next is encoded, and while the others are asked for."""
+    layout = assignment.layout
     size = _window_size(layout, steps.work)
-    if len(covered) <= size:
-        layout.placement.put(assignment.positions[covered], _encoded(assignment, covered, steps))
-        return
-    with on_their_way(layout.store.parts_ahead()) as put:
-        for window in windows(len(covered), size):
-            rows = covered[window]
+    waits = len(some) > size or len(others)
+    with on_their_way(layout.store.parts_ahead() if waits else 0) as put:
+        for window in windows(len(some), size):
+            rows = some[window]
             put(partial(layout.placement.put, assignment.positions[rows], _encoded(assignment, rows, steps)))
+        replace(assignment, others, steps)
 
 
 def _encoded(assignment: Assignment, rows: Rows, steps: Steps) -> Buffers:
