@@ -51,7 +51,7 @@ HEADLINES = {
         r"(gzip level=6|zstd level=3|framing=frame|cname=lz4).*mri$",
     ),
     "n5": (r"(raw|gzip|zstd|blosc)$",),
-    "pipeline": (r"^read",),
+    "pipeline": (r"^read", r"in a bucket"),
 }  # fmt: skip
 
 

@@ -21,11 +21,11 @@ from zvcore.stores.remote import RemoteStore
 from zvcore.stores.variables import all_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Mapping
 
     from zvcore.stores.base import Store
 
-__all__ = ["open_object_store", "open_with_fsspec"]
+__all__ = ["is_plain", "open_object_store", "open_with_fsspec"]
 
 # Scheme -> which of obstore's stores.
 _KINDS = {
@@ -120,7 +120,7 @@ def _through_obstore(url: str, scheme: str, mode: str, options: dict[str, Any]) 
         check_options(url, settings, {*_CONNECTION, "retry_config"})
     maker = ObstoreMaker(kind, root, {**settings, "client_options": connection})
     try:
-        plain = _plain(kind, settings, connection)
+        plain = is_plain(kind, settings, connection)
         is_http = kind == "HTTPStore"
         client = UnsignedFirst(maker, plain=plain) if nobody else ObstoreClient(maker, is_http=is_http, plain=plain)
     except Exception as error:
@@ -137,7 +137,7 @@ def _named(address: SplitResult) -> dict[str, str]:
     return {"Authorization": f"Basic {b64encode(text.encode()).decode()}"}
 
 
-def _plain(kind: str, settings: dict[str, Any], connection: dict[str, Any]) -> bool:
+def is_plain(kind: str, settings: Mapping[str, Any], connection: Mapping[str, Any]) -> bool:
     """Whether an address is all that a request needs: nothing was said of connections that only obstore knows, there is
     no proxy, and nothing of encryption or payment has to be sent along.
     """

@@ -11,8 +11,13 @@ from zvcore.stores.remote import RemoteStore
 
 if TYPE_CHECKING:
     from zvcore.stores.base import Store
+    from zvcore.stores.own_requests import OwnRequests
 
 __all__ = ["of_fsspec", "of_obstore"]
+
+
+# What obstore calls its stores of services that take signed addresses.
+_SIGNING = ("S3Store", "GCSStore", "AzureStore")
 
 
 @dataclass(frozen=True)
@@ -21,8 +26,26 @@ class _Given:
 
     store: Any
 
-    def __call__(self, writing: bool, **more: Any) -> Any:
+    def __call__(self, writing: bool, *, packed: bool = False, **options: Any) -> Any:
         return self.store
+
+    def own_requests(self) -> OwnRequests:
+        from zvcore.stores.own_requests import OwnRequests
+        from zvcore.stores.request_addresses import SignedAddresses
+
+        return OwnRequests(self.store, SignedAddresses(self.store))
+
+    @property
+    def plain(self) -> bool:
+        """Whether an address that the store signs is all that a request needs."""
+        from zvcore.stores.addresses import is_plain
+
+        kind, connection = type(self.store).__name__, self.store.client_options or {}
+        return (
+            kind != "HTTPStore"
+            and "default_headers" not in connection
+            and is_plain(kind, self.store.config, connection)
+        )
 
 
 def of_obstore(given: Any, read_only: bool) -> Store:
@@ -36,7 +59,9 @@ def of_obstore(given: Any, read_only: bool) -> Store:
     if is_http and not read_only:
         raise UnsupportedError("web servers are only read", key=_name("obstore", given))
     root = _name("obstore", given)
-    return RemoteStore(ObstoreClient(_Given(given), is_http=is_http), root, place=root, read_only=read_only)
+    found = _Given(given)
+    client = ObstoreClient(found, is_http=is_http, plain=found.plain)
+    return RemoteStore(client, root, place=root, read_only=read_only)
 
 
 def of_fsspec(filesystem: Any, path: str, read_only: bool) -> Store:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import obstore
 import obstore.store
@@ -14,7 +14,6 @@ from zvcore.errors import NotFoundError, StoreError, UnsupportedError
 from zvcore.stores.clients import Arrived, ChangedError, Found, Version, first_line
 from zvcore.stores.obstore_calls import HTTP_FAILURES, awaiting, begin, failure, with_threads
 from zvcore.stores.obstore_lists import ObstoreLists
-from zvcore.stores.obstore_stores import ObstoreMaker
 from zvcore.stores.own_requests import OwnRequests, is_strong
 from zvcore.stores.writing import Anything
 
@@ -65,20 +64,27 @@ class _CutOffError(StoreError):
     """An answer has other bytes than it says: lost on their way, and no damage of the object. Another may have all."""
 
 
-class ObstoreClient(ObstoreLists):
-    """`make(writing, **options)` makes obstore's store, at the root of a bucket or server; with `packed`, one that asks
-    for objects as they are stored, where that can be said.
-    """
+class Maker(Protocol):
+    """Makes obstore's store, at the root of a bucket or server."""
 
-    def __init__(self, make: Callable[..., Any], *, is_http: bool = False, plain: bool = False) -> None:
+    def __call__(self, writing: bool, *, packed: bool = False, **options: Any) -> Any:
+        """`packed`: one that asks for objects as they are stored, where that can be said."""
+        ...
+
+    def own_requests(self) -> OwnRequests:
+        """Requests over connections of our own, where an address is all that they need."""
+        ...
+
+
+class ObstoreClient(ObstoreLists):
+    """Requests through obstore, and over connections of our own."""
+
+    def __init__(self, make: Maker, *, is_http: bool = False, plain: bool = False) -> None:
         """`plain`: an address, signed or not, is all that requests over connections of our own need."""
         self._make = make
         self._is_http = is_http
         self._plain = plain
-        if plain and isinstance(make, ObstoreMaker):
-            self._own = make.own_requests()
-        else:
-            self._own = OwnRequests(make(False), None)
+        self._own = make.own_requests() if plain else OwnRequests(make(False), None)
         self._store = self._own.store
         # What some servers do not do, once that has shown.
         self._takes_ranges = True
@@ -444,7 +450,7 @@ class ObstoreClient(ObstoreLists):
     # --- listing
 
 
-def _rebuild(make: Callable[..., Any], is_http: bool, plain: bool) -> ObstoreClient:
+def _rebuild(make: Maker, is_http: bool, plain: bool) -> ObstoreClient:
     return ObstoreClient(make, is_http=is_http, plain=plain)
 
 

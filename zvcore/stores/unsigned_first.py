@@ -5,7 +5,7 @@ machine asked for a role of its own.
 from __future__ import annotations
 
 import threading
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from zvcore.errors import AccessRefusedError, StoreError, ZvcoreError
@@ -63,7 +63,7 @@ class UnsignedFirst(Client):
         with_role = ObstoreClient(self._make, plain=self._plain)
         self._has_looked = True
         try:
-            answer = request(ObstoreClient(partial(self._make, **_BRIEFLY)))
+            answer = request(ObstoreClient(replace(self._make, options={**self._make.options, **_BRIEFLY})))
         except AccessRefusedError:
             self._client = with_role  # there is a role, which may not do this
             raise

@@ -17,6 +17,7 @@ from zarr.core.sync import _get_loop
 
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.stores import LocalStore, Snapshot, Store
+from zvcore.stores.given_stores import of_obstore
 from zvcore.stores.ranges import coalesce
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ _COALESCING = (
     ("max_coalesced_bytes", "sharding_coalesce_max_bytes"),
 )
 _LARGEST_OBJECT = 1 << 62
+# What obstore calls its stores of services over a network, which are asked over connections of our own.
+_FAR_AWAY = ("S3Store", "GCSStore", "AzureStore", "HTTPStore")
 
 # Locks of objects in stores that only this process can lock, by store and key, while somebody holds or awaits them.
 _locks: WeakValueDictionary[tuple[int, str], threading.Lock] = WeakValueDictionary()
@@ -77,6 +80,9 @@ def as_store(store: Any, manner: Manner | None = None) -> Store:
         return LocalStore(Path(store.root), read_only=store.read_only)
     if type(store) is zarr.storage.MemoryStore:
         return ZarrMemory(store, manner)
+    if type(store) is zarr.storage.ObjectStore and type(store.store).__name__ in _FAR_AWAY:
+        # Web servers are only read, whatever the store says of itself.
+        return of_obstore(store.store, store.read_only or type(store.store).__name__ == "HTTPStore")
     return Bridged(store, manner)
 
 

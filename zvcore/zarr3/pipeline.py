@@ -181,7 +181,8 @@ class CodecPipeline(AbstractPipeline):
             await self._fallback.write(batch, value, drop_axes)
 
     async def _run(self, layout: Layout, nbytes: int, work: Any, *arguments: Any) -> None:
-        if nbytes <= _INLINE_BYTES and not isinstance(layout.store, Bridged) and layout.value_codec is None:
+        waits = layout.store.remote or isinstance(layout.store, Bridged)
+        if nbytes <= _INLINE_BYTES and not waits and layout.value_codec is None:
             work(*arguments)
         else:
             await in_a_thread(work, *arguments)
@@ -522,13 +523,14 @@ def _write(layout: Layout, selection: Selection, values: Any) -> None:
 def explain(array: Any) -> dict[str, Any]:
     """Whether the engine reads and writes a zarr-python array, and if not, why.
 
-    {"pipeline": its class, "native": bool, "store": "local" | "memory" | "bridged", "reason": None or a sentence,
+    {"pipeline": its class, "native": bool, "store": "local" | "memory" | "remote" | "bridged", "reason": None or why,
     "python": names of filters and codecs that Python runs, chunk by chunk, where the engine does all else}
     """
     inner = getattr(array, "async_array", None) or getattr(array, "_async_array", array)
     pipeline = inner.codec_pipeline
     store = inner.store_path.store
-    kind = {"LocalStore": "local", "ZarrMemory": "memory"}.get(type(as_store(store)).__name__, "bridged")
+    kinds = {"LocalStore": "local", "ZarrMemory": "memory", "RemoteStore": "remote"}
+    kind = kinds.get(type(as_store(store)).__name__, "bridged")
     parsed = as_metadata(inner.metadata)
     native = isinstance(pipeline, CodecPipeline)
     reason = None

@@ -1,0 +1,91 @@
+"""zarr-python's arrays in a bucket with zvcore's pipeline and with its own, near and 5 ms away.
+
+    pytest bench/test_pipeline_far.py --benchmark-enable         times
+    python -m bench.test_pipeline_far [word]                     ratios, both taking turns
+
+Both are given the same kind of store, `zarr.storage.ObjectStore`. The arrays are those of `test_buckets`, and the
+server is the small one of `test_objectstore`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+
+import zvcore.zarr3  # noqa: F401 - what the configuration below names
+from bench.contest import Contest, entrants, run_alone
+from bench.test_buckets import FAR, end, put
+from bench.test_opening_far import for_zarr
+from bench.test_patterns import BOX, values
+from bench.test_pipeline import PIPELINES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Calls = dict[str, "Callable[[], Any]"]
+ALL = (slice(None),) * 3
+WHERE = {"in a bucket": 0.0, "in a bucket 5 ms away": FAR}
+
+
+def opened(who: str, delay: float, kind: str, whose: str) -> Any:
+    with zarr.config.set({"codec_pipeline.path": PIPELINES[who]}):
+        return zarr.open_array(for_zarr(delay, put(delay, kind, "zstd", whose)), mode="r+")
+
+
+def within(who: str, work: Callable[[], Any]) -> Callable[[], Any]:
+    """zarr-python asks for the pipeline of inner chunks again whenever it needs one."""
+
+    def run() -> Any:
+        with zarr.config.set({"codec_pipeline.path": PIPELINES[who]}):
+            return work()
+
+    return run
+
+
+def reading(delay: float, kind: str, key: Any) -> Calls:
+    arrays = {who: opened(who, delay, kind, "of all") for who in PIPELINES}
+    return {who: within(who, partial(array.__getitem__, key)) for who, array in arrays.items()}
+
+
+def writing(delay: float, kind: str, key: Any) -> Calls:
+    given = np.ascontiguousarray(values(kind)[key])
+    arrays = {who: opened(who, delay, kind, f"of {who}") for who in PIPELINES}
+    return {who: within(who, partial(array.__setitem__, key, given)) for who, array in arrays.items()}
+
+
+TASKS: dict[str, Callable[[float], Calls]] = {
+    "read all of chunks": partial(reading, kind="chunks", key=ALL),
+    "read a box of chunks": partial(reading, kind="chunks", key=BOX),
+    "read all of shards": partial(reading, kind="shards", key=ALL),
+    "read a box of shards": partial(reading, kind="shards", key=BOX),
+    "write all of chunks": partial(writing, kind="chunks", key=ALL),
+    "write a box of chunks": partial(writing, kind="chunks", key=BOX),
+    "write all of shards": partial(writing, kind="shards", key=ALL),
+}
+CONTESTS = [
+    Contest(f"{what} {where}", tuple(PIPELINES), partial(make, delay))
+    for what, make in TASKS.items()
+    for where, delay in WHERE.items()
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _server_ends() -> Iterator[None]:
+    yield
+    end()
+
+
+@pytest.mark.parametrize(*entrants(CONTESTS))
+def test_contest(benchmark: Any, contest: Contest, who: str) -> None:
+    contest.run(benchmark, who)
+
+
+if __name__ == "__main__":
+    try:
+        run_alone(CONTESTS)
+    finally:
+        end()
