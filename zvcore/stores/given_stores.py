@@ -40,12 +40,11 @@ class _Given:
         """Whether an address that the store signs is all that a request needs."""
         from zvcore.stores.addresses import is_plain
 
-        kind, connection = type(self.store).__name__, self.store.client_options or {}
-        return (
-            kind != "HTTPStore"
-            and "default_headers" not in connection
-            and is_plain(kind, self.store.config, connection)
-        )
+        kind = type(self.store).__name__
+        if kind not in _SIGNING:
+            return False
+        connection = self.store.client_options or {}
+        return "default_headers" not in connection and is_plain(kind, self.store.config, connection)
 
 
 def of_obstore(given: Any, read_only: bool) -> Store:
