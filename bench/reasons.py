@@ -24,8 +24,16 @@ REASONS = (
     ),
     (
         "copies", r"copy a folder of .* (to|from) a bucket.*",
-        "what was sent is compared with the MD5 that the service answers, which is made twice on two processors here; "
-        "obstore's answer is believed. What is there is listed first, and the document comes last: two rounds more",
+        "what was sent is compared with the MD5 that the service answers; obstore's answer is believed. What is there "
+        "is listed first, and the document comes last: two rounds more",
+    ),
+    (
+        "opening", r"make an array in a bucket", "what lies at the place is listed first: chunks without a document, "
+        "which would be the new array's values, are an error",
+    ),
+    (
+        "formats", r"open and read a chunk, n5 .*, in a bucket.*",
+        "tensorstore, which does not find N5 out, is told the format; zvcore asks for the documents of all formats",
     ),
     (
         "callers", r"read \d+ small boxes of .*, in a bucket.*",

@@ -39,9 +39,10 @@ class _Given:
     def plain(self) -> bool:
         """Whether an address that the store signs is all that a request needs."""
         from zvcore.stores.addresses import is_plain
+        from zvcore.stores.obstore_stores import skips_signature
 
         kind = type(self.store).__name__
-        if kind not in _SIGNING:
+        if kind not in _SIGNING or skips_signature(self.store.config):
             return False
         connection = self.store.client_options or {}
         return "default_headers" not in connection and is_plain(kind, self.store.config, connection)

@@ -23,7 +23,7 @@ from zvcore.stores.variables import all_variables
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-__all__ = ["GOOGLE_FILE", "GOOGLE_OPTIONS", "GOOGLE_VARIABLES", "ObstoreMaker"]
+__all__ = ["GOOGLE_FILE", "GOOGLE_OPTIONS", "GOOGLE_VARIABLES", "ObstoreMaker", "skips_signature"]
 
 # Objects that are stored with an encoding come as they are. Of large ones Google says the size by HTTP/2 only.
 _AS_STORED = {"Accept-Encoding": "gzip"}
@@ -140,13 +140,13 @@ def _addresses_of(kind: str, root: str, options: Mapping[str, Any], store: Any) 
     if kind == "HTTPStore":
         # How names in other letters are spelled in requests, obstore knows.
         return PlainAddresses(root, headers) if root.isascii() else None
-    if not _skips_signature(options):
+    if not skips_signature(options):
         return SignedAddresses(store)
     address = _bucket_address(kind, root, options)
     return None if address is None else PlainAddresses(address, headers)
 
 
-def _skips_signature(options: Mapping[str, Any]) -> bool:
+def skips_signature(options: Mapping[str, Any]) -> bool:
     told = [value for name, value in options.items() if name.lower().endswith("skip_signature")]
     return any(str(value).lower() not in ("false", "0", "") for value in told)
 
