@@ -192,6 +192,7 @@ def _server_ends() -> Iterator[None]:
     put.cache_clear()
 
 
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
 @pytest.mark.parametrize(*entrants(CONTESTS))
 def test_contest(benchmark: Any, contest: Contest, who: str) -> None:
     contest.run(benchmark, who)
