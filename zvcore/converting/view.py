@@ -180,7 +180,7 @@ class View:
             self.array.read(key, out=values.reshape(()), threads=threads)
         else:
             for layout, selection, part in self.array.parts(key, target):
-                counting = _counting(layout, tally, held)
+                counting = _counting(layout, tally, held if layout is self.array.layout else None)
                 if layout.value_codec is None:
                     counting.__dict__["prepared"] = layout.prepared
                 transfer.read(counting, selection, part, Work(threads))

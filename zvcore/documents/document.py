@@ -231,7 +231,7 @@ class Document:
             return self.content
 
     def _changed(self, make: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
-        made = self._replaced(make) if self.store.remote else None
+        made = self._replaced(make) if self.store.remote and self.store.creates else None
         if made is None:
             made = change_bytes(self.store, self.key, lambda raw: make(self.parse(raw)), self.encode)
         return made
@@ -245,6 +245,8 @@ class Document:
             content = copied(self.content)
         else:
             raw, stamp = fetch_version(self.store, self.key)
+            if raw is not None and stamp is None:
+                return None  # whose version nobody tells
             content = self.parse(raw)
         try:
             made = make(content)

@@ -27,8 +27,8 @@ def make_room(store: Store, documents: Sequence[str], overwrite: bool, chunks: t
     is the whole key; the separator). What would be chunks of it would be its values.
     """
     listed = None if chunks is None else _listed(store)
-    # Where each question is a request, the list has answered them.
-    known = listed[1] if listed is not None and store.remote else None
+    # Where each question is a request, the list of an object store has answered them; others may leave names out.
+    known = listed[1] if listed is not None and store.remote and store.creates else None
     if any(store.each(store.exists, documents) if known is None else [name in known for name in documents]):
         if not overwrite:
             raise ConflictError("something is here already; overwrite=True replaces it", key=store.root)

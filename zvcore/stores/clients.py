@@ -63,6 +63,9 @@ class Client(ABC):
     # Whether `put` with a condition is one step for the server, so that of two writers one learns of the other.
     atomic: bool = True
 
+    # Whether no two versions of an object have the same tag: those of web servers may consist of a second and a size.
+    unique_tags: bool = True
+
     # How many objects `delete` should be given at a time.
     deletes_at_once: int = 1000
 

@@ -80,6 +80,7 @@ class FsspecClient(Client):
     """
 
     atomic = False
+    unique_tags = False
     deletes_at_once = 1
 
     def __init__(self, filesystem: Any) -> None:

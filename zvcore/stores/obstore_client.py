@@ -83,6 +83,7 @@ class ObstoreClient(ObstoreLists):
         """`plain`: an address, signed or not, is all that requests over connections of our own need."""
         self._make = make
         self._is_http = is_http
+        self.unique_tags = not is_http
         self._plain = plain
         self._own = make.own_requests() if plain else OwnRequests(make(False), None)
         self._store = self._own.store

@@ -154,8 +154,8 @@ class RemoteStore(Store):
         found = self._fetch(self._path(key), key, 0, None, None)
         if found is None:
             return None
-        # The time of a change and a size are what a later version may have too.
-        return found.data, found.version if found.version.e_tag or found.version.number else None
+        told = self._client.unique_tags and (found.version.e_tag or found.version.number)
+        return found.data, found.version if told else None
 
     def get_many(self, keys: Iterable[str]) -> Iterator[bytes | memoryview | None]:
         names = list(keys)
