@@ -51,7 +51,7 @@ def data_of(kind: str) -> Any:
 @cache
 def put(delay: float, kind: str, whose: str) -> str:
     """Where in the bucket an array lies."""
-    data, place = data_of(kind), f"{kind}-{whose}".replace(" ", "-")
+    data, place = data_of(kind), f"formats-{kind}-{whose}".replace(" ", "-")
     made: Any = zvcore.create(
         f"s3://bucket/{place}", shape=data.shape, dtype=data.dtype, chunks=(CHUNK,) * 3,
         storage_options=server(delay).options, **KINDS[kind],

@@ -24,6 +24,7 @@ from obstore.store import S3Store
 
 import zvcore
 from bench.contest import Contest, entrants, run_alone
+from bench.s3_server import empty
 from bench.scale import pick
 from bench.test_buckets import FAR, end, ours, place_for_tensorstore, server, theirs, upload
 from bench.test_opening import CHUNK, MEMBERS, SIDE, group, stored
@@ -70,15 +71,15 @@ def making(delay: float) -> Calls:
     options = server(delay).options
 
     def by_tensorstore() -> Any:
-        spec = {"driver": "zarr3", "kvstore": place_for_tensorstore(delay, f"made{next(_numbers)}")}
+        spec = {"driver": "zarr3", "kvstore": place_for_tensorstore(delay, f"made/{next(_numbers)}")}
         return tensorstore.open({**spec, "metadata": metadata}, create=True).result()
 
     return {
         "zvcore": lambda: zvcore.create(
-            f"s3://bucket/made{next(_numbers)}", format="zarr3", storage_options=options, **size
+            f"s3://bucket/made/{next(_numbers)}", format="zarr3", storage_options=options, **size
         ),
         "tensorstore": by_tensorstore,
-        "zarr": lambda: zarr.create_array(for_zarr(delay, f"made{next(_numbers)}"), **size),
+        "zarr": lambda: zarr.create_array(for_zarr(delay, f"made/{next(_numbers)}"), **size),
     }
 
 
@@ -178,8 +179,15 @@ TASKS: list[tuple[str, tuple[str, ...], Callable[[float], Calls]]] = [
     (f"set an attribute {FRAMES} times", TWO, setting),
     (f"append {FRAMES} frames", ALL, growing),
 ]
+
+
+def clear(delay: float) -> None:
+    """What was made: the server looks through all that it has for each list."""
+    empty(server(delay).endpoint, "made")
+
+
 CONTESTS = [
-    Contest(f"{what} in a bucket{distance}", who, partial(make, delay))
+    Contest(f"{what} in a bucket{distance}", who, partial(make, delay), clearing=partial(clear, delay))
     for what, who, make in TASKS
     for distance, delay in (("", 0.0), (" 5 ms away", FAR))
 ]
