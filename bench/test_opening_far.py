@@ -140,7 +140,7 @@ def growing(delay: float) -> Calls:
         place = f"frames-of-{who}"
         array = zvcore.create(
             f"s3://bucket/{place}", format="zarr3", shape=few.shape, dtype="u1", chunks=(1, 256, 256),
-            storage_options=server(delay).options,
+            overwrite=True, storage_options=server(delay).options,
         )  # fmt: skip
         array[...] = few
         return place
