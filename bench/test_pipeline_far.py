@@ -18,43 +18,35 @@ import zarr
 
 import zvcore.zarr3  # noqa: F401 - what the configuration below names
 from bench.contest import Contest, entrants, run_alone
+from bench.pipelines import PIPELINES, within
 from bench.test_buckets import FAR, end, put
 from bench.test_opening_far import for_zarr
 from bench.test_patterns import BOX, values
-from bench.test_pipeline import PIPELINES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Calls = dict[str, "Callable[[], Any]"]
 ALL = (slice(None),) * 3
+# As they are called where they are two of several.
+WAYS = {"zvcore": "zarr+zvcore", "zarr": "zarr"}
 WHERE = {"in a bucket": 0.0, "in a bucket 5 ms away": FAR}
 
 
 def opened(who: str, delay: float, kind: str, whose: str) -> Any:
-    with zarr.config.set({"codec_pipeline.path": PIPELINES[who]}):
+    with zarr.config.set({"codec_pipeline.path": PIPELINES[WAYS[who]]}):
         return zarr.open_array(for_zarr(delay, put(delay, kind, "zstd", whose)), mode="r+")
 
 
-def within(who: str, work: Callable[[], Any]) -> Callable[[], Any]:
-    """zarr-python asks for the pipeline of inner chunks again whenever it needs one."""
-
-    def run() -> Any:
-        with zarr.config.set({"codec_pipeline.path": PIPELINES[who]}):
-            return work()
-
-    return run
-
-
 def reading(delay: float, kind: str, key: Any) -> Calls:
-    arrays = {who: opened(who, delay, kind, "of all") for who in PIPELINES}
-    return {who: within(who, partial(array.__getitem__, key)) for who, array in arrays.items()}
+    arrays = {who: opened(who, delay, kind, "of all") for who in WAYS}
+    return {who: within(WAYS[who], partial(array.__getitem__, key)) for who, array in arrays.items()}
 
 
 def writing(delay: float, kind: str, key: Any) -> Calls:
     given = np.ascontiguousarray(values(kind)[key])
-    arrays = {who: opened(who, delay, kind, f"of {who}") for who in PIPELINES}
-    return {who: within(who, partial(array.__setitem__, key, given)) for who, array in arrays.items()}
+    arrays = {who: opened(who, delay, kind, f"of {who}") for who in WAYS}
+    return {who: within(WAYS[who], partial(array.__setitem__, key, given)) for who, array in arrays.items()}
 
 
 TASKS: dict[str, Callable[[float], Calls]] = {
@@ -67,7 +59,7 @@ TASKS: dict[str, Callable[[float], Calls]] = {
     "write all of shards": partial(writing, kind="shards", key=ALL),
 }
 CONTESTS = [
-    Contest(f"{what} {where}", tuple(PIPELINES), partial(make, delay))
+    Contest(f"{what} {where}", tuple(WAYS), partial(make, delay))
     for what, make in TASKS.items()
     for where, delay in WHERE.items()
 ]

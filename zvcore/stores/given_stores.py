@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Store
     from zvcore.stores.own_requests import OwnRequests
 
-__all__ = ["of_fsspec", "of_obstore"]
+__all__ = ["SIGNING", "of_fsspec", "of_obstore"]
 
 
 # What obstore calls its stores of services that take signed addresses.
-_SIGNING = ("S3Store", "GCSStore", "AzureStore")
+SIGNING = ("S3Store", "GCSStore", "AzureStore")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class _Given:
         from zvcore.stores.obstore_stores import skips_signature
 
         kind = type(self.store).__name__
-        if kind not in _SIGNING or skips_signature(self.store.config):
+        if kind not in SIGNING or skips_signature(self.store.config):
             return False
         connection = self.store.client_options or {}
         return "default_headers" not in connection and is_plain(kind, self.store.config, connection)

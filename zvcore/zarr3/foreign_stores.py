@@ -17,7 +17,7 @@ from zarr.core.sync import _get_loop
 
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.stores import LocalStore, Snapshot, Store
-from zvcore.stores.given_stores import of_obstore
+from zvcore.stores.given_stores import SIGNING, of_obstore
 from zvcore.stores.ranges import coalesce
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _COALESCING = (
 )
 _LARGEST_OBJECT = 1 << 62
 # What obstore calls its stores of services over a network, which are asked over connections of our own.
-_FAR_AWAY = ("S3Store", "GCSStore", "AzureStore", "HTTPStore")
+_FAR_AWAY = (*SIGNING, "HTTPStore")
 
 # Locks of objects in stores that only this process can lock, by store and key, while somebody holds or awaits them.
 _locks: WeakValueDictionary[tuple[int, str], threading.Lock] = WeakValueDictionary()
