@@ -85,7 +85,8 @@ class Conversion(ABC):
 
     def made_in_memory(self, draft: Draft) -> tuple[Store, Made]:
         memory = MemoryStore()
-        memory.of_files = self.store.of_files  # formats may store chunks in files in another way
+        # Formats may store chunks in files in another way, and call an image as its place is called.
+        memory.of_files, memory.root = self.store.of_files, self.store.root
         scratch = memory if self.store.file is None else SingleFileStore(memory, self.store.file)
         made = self._nothing(rehearsing=True)
         writer = draft.format.exchange().writer(scratch, False)
@@ -115,12 +116,15 @@ class Conversion(ABC):
     def check(self, scratch: Store, made: Made) -> None:
         """Refuse what would be written over others' objects, now that it was made in memory."""
 
-    def make(self, found: bool) -> None:
-        """Make the arrays, and the steps that fill them. `found`: something is there that is used, not made."""
+    def make(self, found: bool, landed: bool = False) -> None:
+        """Make the arrays, and the steps that fill them. `found`: something is there that is used, not made; `landed`:
+        all of it, as it was rehearsed.
+        """
         self.made = self._nothing()
         writer = self.draft.format.exchange().writer(self.store, found)
+        writer.landed = landed
         make(self.draft, writer, self.made)
-        if self.consolidating:
+        if self.consolidating and not landed:
             writer.consolidate()
 
     @abstractmethod
@@ -185,7 +189,11 @@ class Conversion(ABC):
     def _begin(self) -> None:
         """Prepare the destination, and note what is to be done."""
         self.prepare()
-        self.journal.plan({step.name: self._noted(step, Units(range(len(step.work)))) for step in self.made.steps})
+        self.journal.plan(self._steps_noted(self.made, self.store))
+
+    def _steps_noted(self, made: Made, store: Store) -> dict[str, StepNote]:
+        """What is noted of the steps before they begin, where it was made in a store."""
+        return {step.name: self._noted(step, Units(range(len(step.work))), store) for step in made.steps}
 
     def _run(
         self, report: ConversionReport, threads: int | None, client: Any, progress: Any, verify: bool
@@ -239,8 +247,8 @@ class Conversion(ABC):
         with shown(progress is True, self.store.list(), "checksums", "object") as watch:
             write_manifest(self.store, threads, watch)
 
-    def _noted(self, step: Step, units: Units) -> StepNote:
-        arrays = [path_in(self.store, array) for array in step.work.targets]
+    def _noted(self, step: Step, units: Units, store: Store | None = None) -> StepNote:
+        arrays = [path_in(store or self.store, array) for array in step.work.targets]
         return StepNote(len(units), step.work.span, arrays, units.listed)
 
     def _record(self) -> None:

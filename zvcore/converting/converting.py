@@ -12,6 +12,7 @@ from zvcore.converting.conversion import Conversion
 from zvcore.converting.finished import forget_finished, record_finished, was_finished
 from zvcore.converting.journal import Journal
 from zvcore.converting.lacking import lacking
+from zvcore.converting.landing import is_vacant, land, lands
 from zvcore.converting.note import KEY, read_note
 from zvcore.converting.overlapping import refuse_overlap
 from zvcore.converting.planning import Request, arrays_of, draft_conversion
@@ -27,6 +28,7 @@ from zvcore.errors import (
 )
 from zvcore.format import all_marks, get_format
 from zvcore.report import What
+from zvcore.stores.request_threads import Ahead
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,6 +65,7 @@ class Converting(Conversion):
     ) -> None:
         self.effort = request.target.effort
         super().__init__(store, memory, sharing)
+        is_empty = Ahead(self._is_empty) if lands(store) else None
         self.failed: dict[str, ZvcoreError] = {}
         self._rehearsed: tuple[Store, Made] | None = None
         nodes = collect(source, self.failed)
@@ -80,6 +83,8 @@ class Converting(Conversion):
         # Whether members are added to a group that is there, and which ones an earlier attempt has begun to add.
         self.adding = False
         self.begun_before: list[str] = []
+        # Whether nothing is here, or will be, when what was made in memory can be put here at once.
+        self.vacant = is_empty is not None and is_empty.result()
         self.journal = self._journal(overwrite, resume)
 
     def _draft(self) -> Draft:
@@ -164,8 +169,9 @@ class Converting(Conversion):
         return {"arrays": arrays, "asked": [repr(one) for one in [*there, *rest]], **lacking}
 
     def _journal(self, overwrite: bool, resume: bool) -> Journal:
+        if self.vacant:
+            return Journal(self.store, self.task(), None)
         likely, others = all_marks()
-        # The place is most likely empty: all at once.
         with self.store.looking_at([KEY, *likely, *others]):
             found = read_note(self.store)
             there = opening.detect(self.store) if found is None else None
@@ -246,6 +252,9 @@ class Converting(Conversion):
             self.check(scratch, made)
             if self.replacing:
                 self._clear()
+            if self.vacant:
+                self._land(scratch, made)
+                return
             if self.adding:
                 paths = array_paths(scratch, made)
         self.journal.begin(adding=paths)
@@ -255,10 +264,20 @@ class Converting(Conversion):
         if self.adding:
             add_attributes(self.store, self.draft)
 
+    def _is_empty(self) -> bool:
+        # What another part of this conversion makes may come at any time.
+        return self.sharing.share is None and not self.sharing.finish and is_vacant(self.store)
+
+    def _land(self, scratch: Store, made: Made) -> None:
+        self.journal.begin_anew(self._steps_noted(made, scratch), first=not self.replacing)
+        with land(self.store, scratch):
+            self.make(True, landed=True)
+
     def _clear(self) -> None:
         """Remove what lies here. Half of it shall pass for sound no more than half of what is to come."""
         self.journal.begin(clearing=True)
         clear(self.store)
+        self.vacant = lands(self.store)
         self._clean()
 
     def _clean(self) -> None:
@@ -268,7 +287,7 @@ class Converting(Conversion):
 
     def check(self, scratch: Store, made: Made) -> None:
         """What others have stored within this place is not taken for what we have made, now or by the next run."""
-        if self.resuming or self.replacing or self.finished:
+        if self.resuming or self.replacing or self.finished or self.vacant:
             return
         if self.adding:
             refuse_touching(self.store, scratch, made, self.request.target.format, self.begun_before)

@@ -14,6 +14,7 @@ from zvcore.converting.note import KEY, VERSION
 from zvcore.converting.part_notes import FOLDER
 from zvcore.converting.spans import checked_spans, checked_units, insert
 from zvcore.errors import ConflictError, ZvcoreError
+from zvcore.stores.sole import make_first
 from zvcore.wording import kind_of
 
 if TYPE_CHECKING:
@@ -105,9 +106,17 @@ class Journal:
         # What could not even be noted is nothing that can be resumed.
         self.begun = True
 
+    def begin_anew(self, steps: Mapping[str, StepNote], first: bool) -> None:
+        """`begin` and `plan` where nothing is. `first`: not even a note; `ConflictError` if there is one after all."""
+        self._clearing = False
+        self._units = {name: step.to_json() for name, step in steps.items()}
+        self._write(first)
+        self.begun = True
+
     def plan(self, steps: Mapping[str, StepNote]) -> None:
         """Note how many units each step has, and which arrays they write: what is missing until all is done."""
-        before = self._units if isinstance(self._units, dict) else {}
+        noted = self._units
+        before = noted if isinstance(noted, dict) else {}
         self._units = {name: step.to_json() for name, step in steps.items()}
         for name, step in self._units.items():
             known = before.get(name)
@@ -116,7 +125,8 @@ class Journal:
                 self._units[name] = known
             else:
                 self._done.pop(name, None)
-        self._write()
+        if self._units != noted:
+            self._write()
         # The first unit that is done is noted at once.
         self._next = 0.0
 
@@ -205,9 +215,13 @@ class Journal:
             **({} if self.parts is None else {"parts": self.parts, "closed": self._closed}),
         }  # fmt: skip
 
-    def _write(self) -> None:
+    def _write(self, first: bool = False) -> None:
         started = time.monotonic()
-        self._store.put(self.key, json.dumps(self._document(), default=str).encode())
+        data = json.dumps(self._document(), default=str).encode()
+        if first:
+            make_first(self._store, self.key, data)
+        else:
+            self._store.put(self.key, data)
         ended = time.monotonic()
         self._next = ended + min((ended - started) / _SHARE, _LONGEST)
 

@@ -116,12 +116,13 @@ def make(draft: Draft, writer: ImageWriter, made: Made) -> None:
             for one, array in _made(entry, writer, made):
                 made.fill(one, array)
         elif isinstance(entry, DraftFolder):
-            writer.folder(entry.path, entry.attrs)
+            if not writer.landed:
+                writer.folder(entry.path, entry.attrs)
         elif entry.levels:
-            if entry.folder:
+            if entry.folder and not writer.landed:
                 writer.folder(entry.path, entry.image.attrs)
             levels = _made(entry.levels, writer, made)
-            if entry.base is None or not made.rehearsing:
+            if not writer.landed and (entry.base is None or not made.rehearsing):
                 writer.image(entry.path, entry.image)
             made.fill_image(entry, levels)
     for companion in draft.companions:

@@ -8,7 +8,7 @@ what has been written, which is a fraction of the whole.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from zvcore.converting.pace import UNIT_SECONDS, encoding_seconds
 from zvcore.converting.parts import nbytes_of
 from zvcore.converting.view import View, whole
 from zvcore.report import Outcome
+from zvcore.stores.request_threads import one_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,12 +45,14 @@ class Pyramiding:
 
     levels    the arrays to fill, that of the copy first
     factors   between each of `levels` and the next
+    ahead     whether two cells of the finest level are made at once, where that means to wait for a network
     """
 
     base: Copying
     levels: list[Array]
     factors: list[Factors]
     method: str
+    ahead: bool = False
 
     spread = False
 
@@ -89,7 +92,7 @@ class Pyramiding:
         cells = [
             nbytes_of([min(a, b) for a, b in zip(self.cell, level.shape, strict=True)], dtype) for level in self.levels
         ]
-        return sum(cells) + cells[0] + self.base.unit_memory
+        return sum(cells) + (cells[0] + self.base.unit_memory) * (2 if self.ahead else 1)
 
     def run(self, unit: int, threads: int | None) -> Outcome:
         outcome = Outcome()
@@ -112,8 +115,15 @@ class Pyramiding:
         shape = [stop - first for first, stop in box]
         values = transfer.empty(tuple(shape), target.dtype, "F" if target.order == "F" else "C")
         factors = self.factors[level - 1]
-        for below in self._below(level, place):
-            small = self._smaller(level - 1, below, threads, outcome)
+        belows = [*self._below(level, place)]
+
+        def made(below: tuple[int, ...]) -> tuple[npt.NDArray[Any], Outcome]:
+            own = Outcome()
+            return self._smaller(level - 1, below, threads, own), own
+
+        found = one_ahead(made, belows) if self.ahead and level == 1 else map(made, belows)
+        for below, (small, own) in zip(belows, found, strict=True):
+            outcome.include(own)
             where = tuple(
                 slice(i * extent // factor - first, i * extent // factor - first + length)
                 for i, extent, factor, (first, _), length in zip(
@@ -147,7 +157,9 @@ def plan_levels(
             base = plan_copy(view, targets[at], base.effort, memory, f"{base.name}: coarser", needed=True)
         count = _carried(base, targets[at:], factors[at:], memory)
         made = targets[at : at + count + 1]
-        steps.append(Pyramiding(base, made, list(factors[at : at + count]), method) if count else base)
+        step = Pyramiding(base, made, list(factors[at : at + count]), method)
+        far = replace(step, ahead=base.target.store.remote or base.view.array.store.remote)
+        steps.append((far if far.unit_memory <= memory else step) if count else base)
         at += count + 1
     return steps
 

@@ -109,9 +109,9 @@ class PartJournal(Journal):
         units = sum(len(self.mine(one["count"])) for one in (self._units or {}).values())
         return sum(map(self.done, self._done)), units
 
-    def _write(self) -> None:
+    def _write(self, first: bool = False) -> None:
         if not self.finished:
-            super()._write()
+            super()._write(first)
 
     def end(self) -> None:
         """This part is done. Where the whole is finished and gone, nothing is left of it."""

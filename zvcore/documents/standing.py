@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zvcore.documents.document import fetch_version
 from zvcore.errors import ConflictError
 
 if TYPE_CHECKING:
@@ -122,11 +123,18 @@ class Standing:
 
     def _looked_at(self, array: _Described) -> Layout | None:
         store, key = self._document.store, self._document.key
-        now = store.stamp(key)
-        if now is not None and now == self._seen:
-            return self._other
+        if self._seen is _UNKNOWN and store.remote and store.creates:
+            # It would be read in any case, which tells its version too where tags are of one version each.
+            raw, now = fetch_version(store, key)
+            content: dict[str, Any] | None = self._document.parse(raw)
+        else:
+            now = store.stamp(key)
+            if now is not None and store.same(now, self._seen):
+                return self._other
+            content = None
         settled = now is not None and store.settled(now)
-        content = self._document.latest()
+        if content is None:
+            content = self._document.latest()
         other = None
         if content != self._content:
             layout = array._laid_out(content)

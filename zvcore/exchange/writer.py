@@ -25,6 +25,9 @@ class ImageWriter:
     made     groups that are there, as far as this has made or seen them: to ask again may be a request
     """
 
+    # Whether all that is to be made has been put here before, as it was made in memory: it is only opened.
+    landed = False
+
     def __init__(self, format: Format, store: Store, found: bool) -> None:
         self.format = format
         self.store = store
@@ -38,7 +41,7 @@ class ImageWriter:
 
     def array(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
         """Make an array, or open what an earlier run has made of it."""
-        return self.made_before(path) or self.create(path, options, attrs)
+        return self.made_before(path, options) or self.create(path, options, attrs)
 
     def create(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
         """Make an array: `options` are those of the format's `create`."""
@@ -55,12 +58,13 @@ class ImageWriter:
         """The store of what lies at a path."""
         return self.store.child(path) if path else self.store
 
-    def made_before(self, path: str) -> Array | None:
-        """What an earlier run has made."""
+    def made_before(self, path: str, options: Mapping[str, Any]) -> Array | None:
+        """What an earlier run has made, written as the options say that its documents do not tell."""
         if not self.found:
             return None
+        said = {name: options[name] for name in self.format.open_options if name in options}
         try:
-            made = self.format.open(self.child(path), "r+")
+            made = self.format.open(self.child(path), "r+", **said)
         except NotFoundError:
             return None
         return made if isinstance(made, Array) else None

@@ -225,7 +225,8 @@ class VolumeWriter(ImageWriter):
 
     def array(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
         if self.found and self.store.exists("info"):
-            volume = Volume(self.store, "r+")
+            told = {name: options[name] for name in self.format.open_options if name in options}
+            volume = Volume(self.store, "r+", **told)
             if options["key"] in volume:
                 return volume[options["key"]]
         return create_volume(self.store, attrs=attrs, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,8 @@ _UNPACKED = len(SUFFIXES)
 FOREIGN_SUFFIXES = (".zstd", ".zst", ".xz", ".bz2", ".lzma")
 # So many names of a folder tell how its files are compressed.
 _SAMPLE = 1000
+# For so many seconds it is believed that an object store has no chunk of a scale yet: a write asks several times.
+_A_MOMENT = 1.0
 
 
 def layout_of(
@@ -144,6 +147,8 @@ class UnshardedLayout(ScaleLayout):
         self._prefix = f"{self.scale.folder}/"
         # None: nobody knows yet. In object stores, only copies of folders have such names.
         self._may_be_packed: bool | None = True if self.store.of_files else None
+        # Until when a folder that was empty is not looked at again.
+        self._empty_until = 0.0
         # How the names of the first chunk that was found end.
         self._suffixes_found: frozenset[str] = frozenset()
         # Whether the first one with a plain name is packed all the same. None: none has been looked at.
@@ -268,7 +273,7 @@ class UnshardedLayout(ScaleLayout):
 
     def _packed(self, positions: Positions) -> bool:
         """Whether names may end with `.gz`. Of object stores the first chunk that is found tells it of all others."""
-        if self._may_be_packed is None and len(positions):
+        if self._may_be_packed is None and len(positions) and time.monotonic() > self._empty_until:
             self._find_out(positions)
         return bool(self._may_be_packed)
 
@@ -288,6 +293,7 @@ class UnshardedLayout(ScaleLayout):
                 # An empty folder says nothing of what others will store in it.
                 self._may_be_packed = there != {""} if there else None
                 self._is_packed = "" in there and self._one_is_packed()
+                self._empty_until = 0.0 if there else time.monotonic() + _A_MOMENT
                 return
             at += count
             count *= 2

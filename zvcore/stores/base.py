@@ -267,6 +267,10 @@ class Store(ABC):
         """
         return True
 
+    def same(self, one: Stamp, other: Stamp) -> bool:
+        """Whether two stamps are of one version, of which a write may tell less than a look."""
+        return bool(one == other)
+
     def watched(self, key: str) -> Watched | None:
         """An object that reads look at when they are done, without a call of their own; None where that cannot be."""
         return None

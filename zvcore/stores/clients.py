@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zvcore.errors import StoreError, ZvcoreError, without_credentials
+from zvcore.errors import CorruptDataError, StoreError, ZvcoreError, without_credentials
 from zvcore.stores.base import Facts
 from zvcore.stores.writing import ANYTHING
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Span
     from zvcore.stores.writing import Anything
 
-__all__ = ["Arrived", "ChangedError", "Client", "Found", "Version", "facts_of"]
+__all__ = ["Arrived", "ChangedError", "Client", "Found", "Version", "are_same", "check_length", "facts_of"]
 
 
 class Version(NamedTuple):
@@ -170,6 +170,10 @@ class Client(ABC):
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
         """(paths of folders, paths of objects) directly below a folder."""
 
+    def is_empty(self, folder: str) -> bool:
+        """Whether no object lies below a folder."""
+        return not any(self.list_dir(folder))
+
     def some(self, folder: str, most: int) -> builtins.list[str]:
         """The paths of some of the objects directly below a folder, found among about `most`; of all, where the library
         has no way to stop.
@@ -197,9 +201,23 @@ def first_line(error: BaseException) -> str:
     return text or type(error).__name__
 
 
+def are_same(one: Any, other: Any) -> bool:
+    """Whether two versions are one, where no two have the same tag: an answer to a write does not tell its time."""
+    versions = isinstance(one, Version) and isinstance(other, Version)
+    return versions and one.e_tag is not None and (one.e_tag, one.size) == (other.e_tag, other.size)
+
+
 def facts_of(version: Version | None) -> Facts | None:
     """What a version tells of an object: a tag that looks like an MD5 passes for one."""
     if version is None:
         return None
     tag = "" if version.e_tag is None else version.e_tag.strip('"').lower()
     return Facts(version.size, tag if len(tag) == 32 and not tag.strip("0123456789abcdef") else None)
+
+
+def check_length(data: memoryview, key: str, offset: int, expected: int) -> None:
+    if len(data) != expected:
+        raise CorruptDataError(
+            "the server gave another number of bytes than it was asked for", key=key, offset=offset,
+            expected=expected, found=len(data),
+        )  # fmt: skip

@@ -17,7 +17,7 @@ from zvcore.stores.request_threads import side_by_side
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from obstore import ObjectMeta
 
@@ -77,7 +77,11 @@ class ObstoreLists(Client):
             self._check_that_it_lists(folder)
         return [*found["common_prefixes"]], [one["path"] for one in self._objects(found["objects"])]
 
-    def some(self, folder: str, most: int) -> builtins.list[str]:
+    def is_empty(self, folder: str) -> bool:
+        return not self._some_below(folder, 1)
+
+    def _some_below(self, folder: str, most: int) -> Sequence[ObjectMeta]:
+        """The first of what lies below a folder."""
         begin(folder)
         try:
             page = next(iter(obstore.list(self._listing, folder.rstrip("/") or None, chunk_size=max(1, most))), [])
@@ -87,6 +91,10 @@ class ObstoreLists(Client):
             raise self._listing_failure(error, folder) from None
         if not page:
             self._check_that_it_lists(folder)
+        return page
+
+    def some(self, folder: str, most: int) -> builtins.list[str]:
+        page = self._some_below(folder, most)
         below = [path for one in page if (path := one["path"]).startswith(folder)]
         found = [path for path in below if "/" not in path[len(folder) :]]
         # Such lists go down into folders, which may fill it.

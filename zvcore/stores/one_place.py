@@ -12,7 +12,7 @@ from zvcore.stores.clients import Found
 from zvcore.stores.request_threads import LIMIT, side_by_side
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from zvcore.stores.clients import Client, Version
@@ -103,6 +103,15 @@ class Place:
         finally:
             del self.looking[me]
 
+    def knows_all(self) -> bool:
+        """Whether this thread's questions are answered by what it knows, and nobody is asked."""
+        return bool(self.looking) and (near := self.looking.get(threading.get_ident())) is not None and near.is_all
+
+    def stored(self, paths: Iterable[str]) -> None:
+        """What this thread has looked at of these is no longer what is there."""
+        if self.looking and (near := self.looking.get(threading.get_ident())) is not None:
+            near.forget(paths)
+
     def is_looking(self) -> bool:
         """Whether this thread's questions are answered so."""
         return bool(self.looking) and threading.get_ident() in self.looking
@@ -134,15 +143,39 @@ class Place:
 class LookedAt:
     """Objects that are asked for once; `beside` are those to fetch together with whatever comes first.
 
-    `file`: of this one only the beginning is asked for. What else is read of it has to be of the same version.
+    file       of this one only the beginning is asked for; what else is read of it has to be of the same version
+    known      what is known already,
+    all_below  and is all that there is whose path begins so; None: others may be there
     """
 
-    def __init__(self, place: Place, beside: Sequence[str], largest: int | None, file: str | None = None) -> None:
+    def __init__(
+        self,
+        place: Place,
+        beside: Sequence[str],
+        largest: int | None,
+        file: str | None = None,
+        *,
+        known: Mapping[str, Found] | None = None,
+        all_below: str | None = None,
+    ) -> None:
         self._place = place
         self._beside = beside
         self._largest = largest
         self._file = file
-        self._known: dict[str, Found | ZvcoreError | None] = {}
+        self._known: dict[str, Found | ZvcoreError | None] = {**(known or {})}
+        self._all_below = all_below
+        # What has been stored or removed since.
+        self._changed: set[str] = set()
+
+    @property
+    def is_all(self) -> bool:
+        return self._all_below is not None
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """These are to be asked for anew."""
+        for path in paths:
+            self._known.pop(path, None)
+            self._changed.add(path)
 
     def used(self) -> AbstractContextManager[None]:
         """Within this, this thread's questions are answered by it."""
@@ -196,6 +229,8 @@ class LookedAt:
 
     def look(self, path: str) -> Found | None:
         if path not in self._known:
+            if self._all_below is not None and path.startswith(self._all_below) and path not in self._changed:
+                return None
             self.fetch([path])
         found = self._known[path]
         if isinstance(found, ZvcoreError):

@@ -8,10 +8,10 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from zvcore.errors import CorruptDataError, ZvcoreError, without_credentials
+from zvcore.errors import ZvcoreError, without_credentials
 from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.base import Facts, Snapshot, Stamp, Store, check_span, not_passing_over, prefix_path
-from zvcore.stores.clients import ChangedError, Version, facts_of
+from zvcore.stores.clients import ChangedError, Found, Version, are_same, check_length, facts_of
 from zvcore.stores.files import encode_key
 from zvcore.stores.object_names import keys_below, tell_names
 from zvcore.stores.one_place import LookedAt, Place
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from zvcore.stores.base import Refused, Span
-    from zvcore.stores.clients import Arrived, Client, Found
+    from zvcore.stores.clients import Arrived, Client
     from zvcore.stores.writing import Anything
 
 __all__ = ["RemoteStore"]
@@ -92,7 +92,9 @@ class RemoteStore(Store):
         return self._prefix + key
 
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
-        return side_by_side(function, items, self._shared.helpers())
+        # What a thread knows, its helpers do not.
+        at_once = 1 if self._shared.knows_all() else self._shared.helpers()
+        return side_by_side(function, items, at_once)
 
     def parts_ahead(self) -> int:
         return _PARTS_NEAR if self._shared.is_near() else _PARTS_FAR
@@ -256,7 +258,7 @@ class RemoteStore(Store):
         if found is None:
             return None
         coalesce(key, ranges, found.version.size, _GAP, _LARGEST_SPAN)  # are they within the object?
-        _check_length(found.data, key, first, hull)
+        check_length(found.data, key, first, hull)
         return [found.data[offset - first : offset - first + length] for offset, length in ranges]
 
     def _read_spans(self, spans: builtins.list[_Span]) -> builtins.list[memoryview]:
@@ -315,7 +317,7 @@ class RemoteStore(Store):
         found = self._fetch(span.path, span.key, span.start, span.stop, span.version)
         if found is None:
             raise changed(span.key, span.version)
-        _check_length(found.data, span.key, span.start, span.stop - span.start)
+        check_length(found.data, span.key, span.start, span.stop - span.start)
         return found.data
 
     def size(self, key: str) -> int | None:
@@ -369,6 +371,9 @@ class RemoteStore(Store):
         versions = cast("Mapping[str, Version | None]", stamps)
         return self._shared.telling({self._path(key): version for key, version in versions.items()})
 
+    def same(self, one: Stamp, other: Stamp) -> bool:
+        return one == other or (self._client.unique_tags and are_same(one, other))
+
     def md5(self, key: str) -> str | None:
         told = facts_of(self._head(key))
         return None if told is None else told.md5
@@ -416,6 +421,10 @@ class RemoteStore(Store):
         folders, objects = self._client.list_dir(folder)
         return sorted(keys_below(folders, folder)), sorted(keys_below(objects, folder))
 
+    def is_empty(self) -> bool:
+        """Whether nothing lies here, by one page of a list."""
+        return self._client.is_empty(self._prefix)
+
     def some_objects(self, prefix: str, most: int) -> builtins.list[str]:
         folder = self._folder(prefix)
         return keys_below(self._client.some(folder, most), folder)
@@ -440,6 +449,13 @@ class RemoteStore(Store):
         with near.used():
             yield
 
+    def knowing(self, objects: Mapping[str, tuple[memoryview, Stamp]]) -> AbstractContextManager[None]:
+        """Within this, this thread's questions about objects here are answered by these, which are all that there are
+        but for what it stores itself meanwhile.
+        """
+        found = {self._path(key): Found(data, cast("Version", stamp)) for key, (data, stamp) in objects.items()}
+        return LookedAt(self._shared, (), self.largest, all_below=self._prefix, known=found).used()
+
     def look_at_file(self, key: str, around: Sequence[str]) -> LookedAt | None:
         if self._shared.is_looking():
             return None
@@ -463,6 +479,7 @@ class RemoteStore(Store):
                 return
             raise changed(key, cast("Stamp | None", condition))
         self._refuse_if_read_only(key)
+        self._shared.stored([self._path(key)])
         try:
             self._client.put(self._path(key), parts, condition)
         except ChangedError:
@@ -479,6 +496,7 @@ class RemoteStore(Store):
         for key, _, _ in wanted:
             self._refuse_if_read_only(key)
         given = [(self._path(key), as_parts(data), cast("Version | Anything | None", of)) for key, data, of in wanted]
+        self._shared.stored([path for path, _, _ in given])
         longest = max((sum(memoryview(part).nbytes for part in parts) for _, parts, _ in given), default=0)
         done = self._client.put_each(given, self._shared.small_requests(longest)) if wanted else []
         if done is None:
@@ -504,7 +522,7 @@ class RemoteStore(Store):
         path = self._path(key)
         existed = self._client.head(path) is not None
         if existed:
-            self._client.delete([path])
+            self._delete([path])
         return existed
 
     def delete_all(self, keys: Iterable[str]) -> None:
@@ -520,6 +538,7 @@ class RemoteStore(Store):
         return len(paths)
 
     def _delete(self, paths: Sequence[str]) -> None:
+        self._shared.stored(paths)
         most = self._client.deletes_at_once
         self.each(self._client.delete, [paths[first : first + most] for first in range(0, len(paths), most)])
 
@@ -573,14 +592,6 @@ class RemoteStore(Store):
         view._address = root
         view.root = without_credentials(root)
         return view
-
-
-def _check_length(data: memoryview, key: str, offset: int, expected: int) -> None:
-    if len(data) != expected:
-        raise CorruptDataError(
-            "the server gave another number of bytes than it was asked for", key=key, offset=offset,
-            expected=expected, found=len(data),
-        )  # fmt: skip
 
 
 def _rebuild(client: Client, root: str, prefix: str, place: Hashable, read_only: bool) -> RemoteStore:
