@@ -28,6 +28,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
     "v2": {"chunks": (8, 8, 8), "zarr_format": 2},
 }
 SHAPE = (32, 64, 70)
+BOXES = (np.s_[...], np.s_[3:30, 5, ::3], np.s_[8:16, 8:16, 8:16], np.s_[31])
 
 
 @pytest.fixture(autouse=True)
@@ -144,3 +145,21 @@ def test_what_is_read_only_is_refused_in_zarrs_words(s3: S3, place: str) -> None
     np.testing.assert_array_equal(read_only[...], data)
     with pytest.raises(ValueError, match="read-only"):
         read_only[0] = 1
+
+
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_boxes_are_read_in_the_thread_that_asks(s3: S3, place: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    array, data = made(s3, place, kind)
+    array[...] = data
+    with zvcore.zarr3.accelerate():
+        ours = zarr.open_array(store_of(s3, place), mode="r+")
+        with monkeypatch.context() as patch:
+            patch.setattr("zarr.core.array.sync", None)  # zarr-python's loop is not asked
+            found = [ours[key] for key in BOXES]
+        for key, values in zip(BOXES, found, strict=True):
+            np.testing.assert_array_equal(values, data[key])
+        ours[5:20, 7:9] = data[5:20, 7:9] = 7
+        np.testing.assert_array_equal(ours[4:21], data[4:21])
+        assert ours[5, 7, 0] == 7
+        array[5:20, 7:9] = data[5:20, 7:9] = 8  # by another, which is seen
+        np.testing.assert_array_equal(ours[4:21], data[4:21])

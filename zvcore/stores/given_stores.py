@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import UnsupportedError
+from zvcore.stores.known_file_systems import address_of
 from zvcore.stores.local import LocalStore
 from zvcore.stores.remote import RemoteStore
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Store
     from zvcore.stores.own_requests import OwnRequests
 
-__all__ = ["SIGNING", "of_fsspec", "of_obstore"]
+__all__ = ["SIGNING", "of_fsspec", "of_known_address", "of_obstore"]
 
 
 # What obstore calls its stores of services that take signed addresses.
@@ -76,6 +77,9 @@ def of_fsspec(filesystem: Any, path: str, read_only: bool) -> Store:
         return of_fsspec(filesystem.fs, inner, read_only)
     # What zarr-python makes of a file system that knows no loop of events.
     filesystem = getattr(filesystem, "sync_fs", filesystem)
+    found = of_known_address(filesystem, path, read_only)
+    if found is not None:
+        return found
     if getattr(filesystem, "asynchronous", False):
         # Its calls are for a loop of events, and the same file system has others for everybody else.
         kept = {**filesystem.storage_options, "asynchronous": False}
@@ -85,6 +89,21 @@ def of_fsspec(filesystem: Any, path: str, read_only: bool) -> Store:
     plain = str(filesystem._strip_protocol(path)).rstrip("/")
     root = f"{_name('fsspec', filesystem)}/{plain.strip('/')}".rstrip("/")
     return RemoteStore(FsspecClient(filesystem), root, plain, place=("fsspec", filesystem), read_only=read_only)
+
+
+def of_known_address(filesystem: Any, path: str, read_only: bool) -> Store | None:
+    """The same folder over connections of our own, with the conditions that fsspec does not know; None where only the
+    file system knows how to ask for it.
+    """
+    known = address_of(filesystem, path.rstrip("/"))
+    if known is None:
+        return None
+    from zvcore.stores.addresses import open_object_store
+
+    address, options = known
+    if address.startswith("http") and not read_only:
+        return None
+    return open_object_store(address, "r" if read_only else "r+", options)
 
 
 def _name(library: str, given: Any) -> str:

@@ -1,7 +1,7 @@
 """Reads of zarr-python's arrays in the thread that asks, without its event loop and without cutting selections.
 
-For what is nearly always asked: boxes of an array in a folder, as numpy arrays. Everything else goes zarr-python's own
-way.
+For what is nearly always asked: boxes of an array in a folder or an object store, as numpy arrays. Everything else goes
+zarr-python's own way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import zarr
 from zarr.core.array import Array
-from zarr.storage import LocalStore
+from zarr.storage import FsspecStore, LocalStore, ObjectStore
 
 from zvcore import transfer
 from zvcore.acceleration import Acceleration
@@ -30,6 +30,8 @@ __all__ = ["accelerate"]
 
 _PIPELINE = "zvcore.zarr3.CodecPipeline"
 _NUMPY = "zarr.buffer.cpu.NDBuffer"
+# The stores that may be folders, or become object stores of ours.
+_KINDS = (LocalStore, ObjectStore, FsspecStore)
 
 # How many accelerations are in force, and what they have replaced.
 _lock = threading.Lock()
@@ -87,7 +89,8 @@ class DirectWay:
     def __init__(self, inner: Any, layout: Layout | None) -> None:
         self.metadata = inner.metadata
         self.config = inner.config
-        self.root = inner.store_path.store.root
+        self.store = inner.store_path.store
+        self.root = _root_of(self.store)
         # None: it is not.
         self.layout = layout
         own = inner.metadata if inner.metadata.zarr_format == 2 else inner.config
@@ -95,7 +98,8 @@ class DirectWay:
 
     def holds(self, inner: Any) -> bool:
         same = inner.metadata is self.metadata and inner.config is self.config
-        return same and inner.store_path.store.root == self.root
+        store = inner.store_path.store
+        return same and store is self.store and _root_of(store) == self.root
 
     def read(self, selection: Selection) -> Any:
         assert self.layout is not None
@@ -104,10 +108,15 @@ class DirectWay:
         return values
 
 
+def _root_of(store: Any) -> Any:
+    """Where a store is that may be moved."""
+    return store.root if type(store) is LocalStore else None
+
+
 def _way_of(array: Any) -> DirectWay | None:
     inner = array.async_array
     pipeline = inner.codec_pipeline
-    if type(pipeline) is not CodecPipeline or type(inner.store_path.store) is not LocalStore:
+    if type(pipeline) is not CodecPipeline or type(inner.store_path.store) not in _KINDS:
         return None
     way = pipeline.direct
     if way is None or not way.holds(inner):
@@ -121,6 +130,8 @@ def _layout_of(inner: Any, pipeline: CodecPipeline) -> Layout | None:
     if inner.metadata.fill_value is None or not getattr(config, "read_missing_chunks", True):
         return None
     layout = pipeline.layout_at(inner.store_path.path, bool(config.write_empty_chunks), tuple(inner.metadata.shape))
+    if not layout.store.remote and layout.store.local_root is None:
+        return None  # which zarr-python is asked for
     dtype = np.dtype(inner.dtype)
     return layout if layout.value_codec is None and dtype.isnative and dtype == layout.form.dtype else None
 

@@ -17,7 +17,7 @@ from zarr.core.sync import _get_loop
 
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.stores import LocalStore, Snapshot, Store
-from zvcore.stores.given_stores import SIGNING, of_obstore
+from zvcore.stores.given_stores import SIGNING, of_known_address, of_obstore
 from zvcore.stores.ranges import coalesce
 
 if TYPE_CHECKING:
@@ -83,6 +83,9 @@ def as_store(store: Any, manner: Manner | None = None) -> Store:
     if type(store) is zarr.storage.ObjectStore and type(store.store).__name__ in _FAR_AWAY:
         # Web servers are only read, whatever the store says of itself.
         return of_obstore(store.store, store.read_only or type(store.store).__name__ == "HTTPStore")
+    if type(store) is zarr.storage.FsspecStore:
+        is_web = str(store.path).startswith("http")
+        return of_known_address(store.fs, store.path, store.read_only or is_web) or Bridged(store, manner)
     return Bridged(store, manner)
 
 
