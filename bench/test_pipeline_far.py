@@ -3,8 +3,8 @@
     pytest bench/test_pipeline_far.py --benchmark-enable         times
     python -m bench.test_pipeline_far [word]                     ratios, both taking turns
 
-Both are given the same kind of store: `zarr.storage.ObjectStore`, or `FsspecStore` of a web server. The arrays are those
-of `test_buckets`, and the server is the small one of `test_objectstore`.
+Both are given the same kind of store: `zarr.storage.ObjectStore`, or `FsspecStore` of a web server. The arrays are
+those of `test_buckets`, and the server is the small one of `test_objectstore`.
 """
 
 from __future__ import annotations
