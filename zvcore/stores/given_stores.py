@@ -31,10 +31,12 @@ class _Given:
         return self.store
 
     def own_requests(self) -> OwnRequests:
+        from zvcore.stores.obstore_stores import has_keys
         from zvcore.stores.own_requests import OwnRequests
         from zvcore.stores.request_addresses import SignedAddresses
 
-        return OwnRequests(self.store, SignedAddresses(self.store))
+        alone = self.store.credential_provider is None and has_keys(type(self.store).__name__, self.store.config)
+        return OwnRequests(self.store, SignedAddresses(self.store, alone=alone))
 
     @property
     def plain(self) -> bool:
@@ -99,7 +101,10 @@ def of_known_address(filesystem: Any, path: str, read_only: bool) -> Store | Non
     if known is None:
         return None
     from zvcore.stores.addresses import open_object_store
+    from zvcore.stores.obstore_calls import threads_are_gone
 
+    if threads_are_gone():
+        return None  # file systems are made again in the child of a fork, and can all that they could
     address, options = known
     if address.startswith("http") and not read_only:
         return None

@@ -13,7 +13,7 @@ from obstore import exceptions
 from zvcore.errors import AccessRefusedError, InvalidKeyError, StoreError, UnsupportedError
 from zvcore.stores.clients import first_line
 
-__all__ = ["HTTP_FAILURES", "awaiting", "begin", "failure", "with_threads"]
+__all__ = ["HTTP_FAILURES", "awaiting", "begin", "failure", "threads_are_gone", "with_threads"]
 
 HTTP_FAILURES = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError)
 
@@ -41,11 +41,16 @@ def with_threads(key: str) -> None:
     global _threads_began
     if _threads_left:
         raise StoreError(
-            "object stores were used before this process forked, and cannot be used in the child: start processes with "
-            '"spawn" or "forkserver", or fork before the first use',
+            "object stores were used before this process forked, and cannot be used for this in the child: start "
+            'processes with "spawn" or "forkserver", or fork before the first use',
             key=key,
         )
     _threads_began = True
+
+
+def threads_are_gone() -> bool:
+    """Whether obstore's threads did not come along into this process, in which it answers nothing."""
+    return _threads_left
 
 
 def awaiting(key: str) -> None:

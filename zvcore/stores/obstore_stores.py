@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import obstore
 from obstore import exceptions
 
+from zvcore.stores.aws import ProfileCredentials
 from zvcore.stores.own_requests import OwnRequests
 from zvcore.stores.request_addresses import Addresses, PlainAddresses, SignedAddresses
 from zvcore.stores.variables import all_variables
@@ -23,7 +24,7 @@ from zvcore.stores.variables import all_variables
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-__all__ = ["GOOGLE_FILE", "GOOGLE_OPTIONS", "GOOGLE_VARIABLES", "ObstoreMaker", "skips_signature"]
+__all__ = ["GOOGLE_FILE", "GOOGLE_OPTIONS", "GOOGLE_VARIABLES", "ObstoreMaker", "has_keys", "skips_signature"]
 
 # Objects that are stored with an encoding come as they are. Of large ones Google says the size by HTTP/2 only.
 _AS_STORED = {"Accept-Encoding": "gzip"}
@@ -41,6 +42,10 @@ _MOST_KEPT = 32
 _NOTHING_SPECIAL = {"skip_signature", "client_options"}
 _NOT_TO_SIGN = ("skip_signature", "access_key_id", "secret_access_key", "session_token", "credential_provider")
 _ANYBODY = {"access_key_id": "x", "secret_access_key": "x", "skip_signature": False}
+
+# With what services are signed to that need nothing else.
+_SIGNED_WITH = {"S3Store": {"access_key_id", "secret_access_key"}, "AzureStore": {"account_name", "account_key"}}
+_KEYS_OF_AWS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 # Where credentials for Google come from, which obstore reads when a store is made: options, variables, and a file.
 GOOGLE_OPTIONS = ("service_account", "service_account_path", "service_account_key", "application_credentials")
@@ -141,9 +146,22 @@ def _addresses_of(kind: str, root: str, options: Mapping[str, Any], store: Any) 
         # How names in other letters are spelled in requests, obstore knows.
         return PlainAddresses(root, headers) if root.isascii() else None
     if not skips_signature(options):
-        return SignedAddresses(store)
+        return SignedAddresses(store, alone=_signs_alone(kind, options))
     address = _bucket_address(kind, root, options)
     return None if address is None else PlainAddresses(address, headers)
+
+
+def _signs_alone(kind: str, options: Mapping[str, Any]) -> bool:
+    """Whether a store that is made now knows with what it signs, or has it from a function of ours."""
+    if kind == "S3Store" and isinstance(options.get("credential_provider"), ProfileCredentials):
+        return True
+    return has_keys(kind, options) or (kind == "S3Store" and all(map(os.environ.get, _KEYS_OF_AWS)))
+
+
+def has_keys(kind: str, options: Mapping[str, Any]) -> bool:
+    """Whether these options are all that signatures need."""
+    told = {name.lower().removeprefix("aws_").removeprefix("azure_") for name, value in options.items() if value}
+    return kind in _SIGNED_WITH and told >= _SIGNED_WITH[kind] and "credential_provider" not in told
 
 
 def skips_signature(options: Mapping[str, Any]) -> bool:

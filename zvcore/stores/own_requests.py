@@ -9,7 +9,7 @@ import obstore.store
 
 from zvcore.stores.clients import Arrived, Version
 from zvcore.stores.http_heads import version_in
-from zvcore.stores.obstore_calls import with_threads
+from zvcore.stores.obstore_calls import threads_are_gone
 from zvcore.stores.range_requests import (
     Wanted,
     condition_of,
@@ -61,7 +61,8 @@ class _Way:
 
     @property
     def goes(self) -> bool:
-        return self.possible and time.monotonic() >= self._closed_until
+        # Where obstore answers nothing, there is no other.
+        return self.possible and (threads_are_gone() or time.monotonic() >= self._closed_until)
 
     def went(self, came: bool, refused: bool) -> None:
         self._in_vain = 0 if came else self._in_vain + 1
@@ -84,7 +85,7 @@ class OwnRequests:
     def __init__(self, store: Any, addresses: Addresses | None) -> None:
         self.store = store
         self._at = addresses
-        possible = addresses is not None
+        self.possible = possible = addresses is not None
         self.ranges = _Way(possible)
         self.objects = _Way(possible)
         self.parts = _Way(possible)
@@ -180,7 +181,6 @@ class OwnRequests:
         # Of a path that cannot be asked for, obstore says why.
         if self._at is None or not way.goes or not paths or not all(map(str.isprintable, paths)):
             return None
-        with_threads(next(iter(paths)))
         found = self._at.of(method, paths)
         if found is None:
             way.possible = False

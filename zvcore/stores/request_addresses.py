@@ -12,6 +12,7 @@ from urllib.parse import quote
 import obstore
 from obstore import exceptions
 
+from zvcore.stores.obstore_calls import threads_are_gone, with_threads
 from zvcore.stores.range_requests import Address, address_of
 
 if TYPE_CHECKING:
@@ -42,10 +43,15 @@ class Addresses(ABC):
 
 
 class SignedAddresses(Addresses):
-    """Of objects in one of obstore's stores, which signs them for a while."""
+    """Of objects in one of obstore's stores, which signs them for a while.
 
-    def __init__(self, store: Any) -> None:
+    `alone`: what it signs with is told, or told by a function, and nobody is asked for it over a network: then it signs
+    without its threads, also in the child of a fork.
+    """
+
+    def __init__(self, store: Any, alone: bool = False) -> None:
         self.store = store
+        self._alone = alone
         # The first signature may wait for credentials, whoever signs.
         self._has_signed = False
         # Method -> path -> its signed address, and until when that is used.
@@ -72,6 +78,8 @@ class SignedAddresses(Addresses):
         return known
 
     def _sign(self, method: Method, paths: Sequence[str]) -> Sequence[str] | None:
+        if not (self._alone and threads_are_gone()):
+            with_threads(paths[0])
         try:
             return obstore.sign(self.store, method, paths, _SIGNED_FOR)
         except (exceptions.BaseError, OSError, ValueError, NotImplementedError):

@@ -126,6 +126,9 @@ class UnsignedFirst(Client):
     def list_dir(self, folder: str) -> tuple[builtins.list[str], builtins.list[str]]:
         return self._ask(lambda client: client.list_dir(folder))
 
+    def is_empty(self, folder: str) -> bool:
+        return self._ask(lambda client: client.is_empty(folder))
+
     def some(self, folder: str, most: int) -> builtins.list[str]:
         return self._ask(lambda client: client.some(folder, most))
 
