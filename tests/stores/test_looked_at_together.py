@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -304,3 +306,24 @@ def test_the_first_member_of_a_group_is_asked_for_together_with_the_copies(
     with pytest.raises(NotFoundError):
         found["b"]
     assert not counting.enough  # whether there are copies is known
+
+
+@pytest.mark.parametrize("format", ["zarr3", "zarr2"])
+def test_what_an_image_names_is_asked_for_together(s3: S3, url: str, proxy: Proxy, tmp_path: Path, format: str) -> None:
+    zvcore.create(tmp_path / "one", format="zarr3", data=np.ones((16, 16, 16), "u1"), chunks=(4, 4, 4))
+    zvcore.convert(tmp_path / "one", url, format=format, levels=3, storage_options=s3.options)
+    under_way: list[int] = []
+    now: set[str] = set()
+    mark = {"zarr3": "zarr.json", "zarr2": ".zarray"}[format]
+
+    def spoil(request: Request) -> None:
+        # The first three that come are those that the image names: each waits a little for the others.
+        if request.method == "GET" and re.search(rf"/[0-9]/{re.escape(mark)}$", request.key) and len(under_way) < 3:
+            now.add(request.key)
+            time.sleep(0.2)
+            under_way.append(len(now))
+
+    proxy.spoil = spoil
+    assert zvcore.verify(url, storage_options=s3.options, threads=1).ok
+    proxy.spoil = None
+    assert under_way[0] >= 3

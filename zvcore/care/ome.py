@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import ZvcoreError
+from zvcore.errors import InvalidKeyError, ZvcoreError
 from zvcore.images.ome import ATTRIBUTE, LABELS, MOST_AXES, read_set, read_words, type_by_name
 from zvcore.report import Problem, What
+from zvcore.stores.files import encode_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -14,24 +16,36 @@ if TYPE_CHECKING:
     from zvcore.images.axes import Axes
     from zvcore.images.ome import OmeSet
     from zvcore.report import Report
+    from zvcore.stores import Store
 
     # The shape of the array at a path, () for a group; None where nothing is.
     ShapeAt = Callable[[str], tuple[int, ...] | None]
 
 __all__ = ["check_ome"]
 
+# Of so many places that a group names, the documents are asked for at once, where each is a request.
+_AT_ONCE = 1024
 _KINDS = ("time", "channel", "space")
 
 
-def check_ome(attrs: Mapping[str, Any], shape_at: ShapeAt, report: Report, *, document: str) -> None:
-    """Check the attributes of a group, which stand in `document`."""
+def check_ome(
+    attrs: Mapping[str, Any], store: Store, shape_at: Callable[[Store, str], tuple[int, ...] | None], report: Report,
+    *, document: str, marks: Sequence[str],
+) -> None:  # fmt: skip
+    """Check the attributes of a group at the root of a store, which stand in `document`.
+
+    shape_at  gives the shape of the array at a path, () for a group; None where nothing is
+    marks     the documents that it looks at
+    """
     words = read_words(attrs)
     if words.members:
         inside = ATTRIBUTE in words.taken
         if inside and words.version is None:
             what = "ome names no version of OME-Zarr, which readers may refuse"
             report.add(document, what, kind=What.DOCUMENT, fatal=False)
-        _Checker(words.members, f"{ATTRIBUTE}." if inside else "", shape_at, report, document).all()
+        checker = _Checker(words.members, f"{ATTRIBUTE}." if inside else "", partial(shape_at, store), report, document)
+        with store.looking_at([f"{path}/{mark}" for path in checker.places()[:_AT_ONCE] for mark in marks]):
+            checker.all()
 
 
 class _Checker:
@@ -45,6 +59,14 @@ class _Checker:
         self.shape_at = shape_at
         self.report = report
         self.document = document
+
+    def places(self) -> list[str]:
+        """What it will look at, as far as objects can be there."""
+        entries = self.members.get("multiscales")
+        named = [path for entry in (entries if isinstance(entries, list) else ()) for path in _paths(entry, "datasets")]
+        named += _texts(self.members.get(LABELS)) + _paths(self.members.get("plate"), "wells")
+        named += _paths(self.members.get("well"), "images")
+        return [path for path in (one.strip("/") for one in named) if _is_key(path)]
 
     def all(self) -> None:
         entries = self.members.get("multiscales")
@@ -169,6 +191,14 @@ class _Checker:
             if self.found(path.strip("/")) is None:
                 what = f"the plate names the well {path!r}, which is not there"
                 self.wrong(what, What.MISSING, fatal=False)
+
+
+def _is_key(path: str) -> bool:
+    try:
+        encode_key(path)
+    except InvalidKeyError:
+        return False
+    return True
 
 
 def _texts(value: Any) -> list[str]:

@@ -121,6 +121,8 @@ def make(draft: Draft, writer: ImageWriter, made: Made) -> None:
         elif entry.levels:
             if entry.folder and not writer.landed:
                 writer.folder(entry.path, entry.image.attrs)
+            elif entry.base is not None and not made.rehearsing:
+                writer.made.add(entry.path)  # the image that gets further levels
             levels = _made(entry.levels, writer, made)
             if not writer.landed and (entry.base is None or not made.rehearsing):
                 writer.image(entry.path, entry.image)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zvcore.boxes import box_of
@@ -71,7 +70,7 @@ def verify(
                 return []
             report.count("groups")
             if only is None:
-                check_ome(attributes, partial(_shape_at, store), report, document=ATTRIBUTES)
+                check_ome(attributes, store, _shape_at, report, document=ATTRIBUTES, marks=[DOCUMENT, GROUP])
             return _group(store, report, only)
         except ZvcoreError as error:
             report.tell(Problem.of(error, DOCUMENT))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from copy import copy
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,7 +103,7 @@ def _group(store: Store, metadata: GroupMetadata, report: Report, only: Sequence
             _no_member(store, name, report)
     if only is None:
         _consolidated(store, metadata, set(folders), report)
-        check_ome(metadata.attributes, partial(_shape_at, store), report, document=DOCUMENT)
+        check_ome(metadata.attributes, store, _shape_at, report, document=DOCUMENT, marks=[DOCUMENT])
     return members
 
 
