@@ -125,7 +125,7 @@ def test_web_servers_are_read_over_own_connections(tmp_path: Path) -> None:
 
 KEYS = {"key": "a", "secret": "b"}
 HERE = {"endpoint_url": "http://127.0.0.1:9"}
-FOUND = {"endpoint": "http://127.0.0.1:9", "allow_http": True, "region": "us-east-1"}
+FOUND = {"endpoint": "http://127.0.0.1:9", "allow_http": True}
 MEANT = {"access_key_id": "a", "secret_access_key": "b"}
 
 
@@ -156,6 +156,8 @@ MEANT = {"access_key_id": "a", "secret_access_key": "b"}
 def test_what_s3fs_was_told(said: dict[str, Any], expected: dict[str, Any] | None) -> None:
     found = address_of(s3fs(**said), "bucket/a b?")
     assert found == (None if expected is None else ("s3://bucket/a b?", expected))
+    for path in ("bucket/a//b", "bucket/../b", "", "/bucket"):
+        assert address_of(s3fs(**said), path) is None
     assert address_of(s3fs(**said), "arn:aws:s3:eu-west-1:1:accesspoint/x/y") is None
 
 
@@ -170,7 +172,18 @@ def test_credentials_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None
     assert address_of(s3fs(**HERE), "bucket/x") is None
 
 
-@pytest.mark.parametrize("path", ["http://host/a%20b", "http://host/a b", "http://host/ä", "http://me@host/a", "a/b"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "http://host/a%20b",
+        "http://host/a b",
+        "http://host/ä",
+        "http://me@host/a",
+        "http://host/a//b",
+        "http://host/../a",
+        "a/b",
+    ],
+)
 def test_addresses_that_may_be_spelled_in_two_ways_are_left_to_fsspec(path: str) -> None:
     assert address_of(HTTPFileSystem(asynchronous=True), path) is None
     assert address_of(HTTPFileSystem(asynchronous=True), "http://host:80/a-b/c_0") == ("http://host:80/a-b/c_0", {})

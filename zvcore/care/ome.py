@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zvcore.errors import InvalidKeyError, ZvcoreError
+from zvcore.errors import ZvcoreError
 from zvcore.images.ome import ATTRIBUTE, LABELS, MOST_AXES, read_set, read_words, type_by_name
 from zvcore.report import Problem, What
-from zvcore.stores.files import encode_key
+from zvcore.stores.object_names import keys_below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +66,7 @@ class _Checker:
         named = [path for entry in (entries if isinstance(entries, list) else ()) for path in _paths(entry, "datasets")]
         named += _texts(self.members.get(LABELS)) + _paths(self.members.get("plate"), "wells")
         named += _paths(self.members.get("well"), "images")
-        return [path for path in (one.strip("/") for one in named) if _is_key(path)]
+        return keys_below((path.strip("/") for path in named), "")
 
     def all(self) -> None:
         entries = self.members.get("multiscales")
@@ -191,14 +191,6 @@ class _Checker:
             if self.found(path.strip("/")) is None:
                 what = f"the plate names the well {path!r}, which is not there"
                 self.wrong(what, What.MISSING, fatal=False)
-
-
-def _is_key(path: str) -> bool:
-    try:
-        encode_key(path)
-    except InvalidKeyError:
-        return False
-    return True
 
 
 def _texts(value: Any) -> list[str]:

@@ -143,12 +143,13 @@ class UnshardedLayout(ScaleLayout):
     with those that are there. Chunks that are there under any such name are read, and stay what they are when written.
     """
 
+    # Until when a folder that was empty is not looked at again.
+    _empty_until = 0.0
+
     def _storing(self) -> list[CodecChain]:
         self._prefix = f"{self.scale.folder}/"
         # None: nobody knows yet. In object stores, only copies of folders have such names.
         self._may_be_packed: bool | None = True if self.store.of_files else None
-        # Until when a folder that was empty is not looked at again.
-        self._empty_until = 0.0
         # How the names of the first chunk that was found end.
         self._suffixes_found: frozenset[str] = frozenset()
         # Whether the first one with a plain name is packed all the same. None: none has been looked at.
@@ -160,7 +161,8 @@ class UnshardedLayout(ScaleLayout):
         return kept(_ways_of_storing)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_suffixes_there"}
+        left = ("_suffixes_there", "_empty_until")  # which is by the clock of this machine
+        return {name: value for name, value in super().__getstate__().items() if name not in left}
 
     @property
     def codec(self) -> Codec | None:

@@ -10,6 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
+from zvcore.stores.object_names import keys_below
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -47,22 +49,29 @@ def _web(said: Mapping[str, Any], path: str) -> Known | None:
     # Of proxies that the environment names, fsspec's clients know nothing.
     if any(said.values()) or not _PLAIN_ADDRESS.fullmatch(path) or getproxies().keys() - {"no"}:
         return None
-    return path, {}
+    return (path, {}) if _is_key("/".join(path.split("/")[3:])) else None
 
 
 def _s3(said: Mapping[str, Any], path: str) -> Known | None:
     client = said.get("client_kwargs") or {}
     others = [value for name, value in said.items() if name not in _OF_S3]
-    if any(others) or client.keys() - _OF_CLIENT or not _BUCKET.fullmatch(path.partition("/")[0]):
+    bucket, _, inside = path.partition("/")
+    if any(others) or client.keys() - _OF_CLIENT or not _BUCKET.fullmatch(bucket) or not _is_key(inside):
         return None
     endpoint = said.get("endpoint_url") or client.get("endpoint_url")
-    # botocore finds out in which region of Amazon's a bucket is; other services have one name for all.
-    region = client.get("region_name") or os.environ.get("AWS_DEFAULT_REGION") or (endpoint and "us-east-1")
+    region = client.get("region_name") or os.environ.get("AWS_DEFAULT_REGION")
     identity = _identity(said)
-    if identity is None or not region or (not endpoint and (said.get("use_ssl") is False or _has_endpoint())):
+    # Only botocore finds out in which region of Amazon's a bucket is.
+    by_botocore = not endpoint and (not region or said.get("use_ssl") is False or _has_endpoint())
+    if identity is None or by_botocore:
         return None
     where = {"endpoint": endpoint, "allow_http": endpoint.startswith("http://")} if endpoint else {}
-    return f"s3://{path}", {**where, "region": region, **identity}
+    return f"s3://{path}", {**where, **({"region": region} if region else {}), **identity}
+
+
+def _is_key(path: str) -> bool:
+    """Whether zvcore calls a folder as the file system does."""
+    return not path or keys_below([path], "") == [path]
 
 
 def _identity(said: Mapping[str, Any]) -> dict[str, Any] | None:
