@@ -228,7 +228,8 @@ def _for_s3fs(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _through_fsspec(url: str, scheme: str, mode: str, options: dict[str, Any]) -> RemoteStore:
-    from zvcore.stores.fsspec_client import FsspecClient, filesystem_of
+    from zvcore.stores.fsspec_client import filesystem_of
+    from zvcore.stores.reference_client import client_of
 
     if scheme in ("http", "https") and mode != "r":
         raise UnsupportedError("web servers are only read", key=url)
@@ -239,4 +240,4 @@ def _through_fsspec(url: str, scheme: str, mode: str, options: dict[str, Any]) -
     except (ImportError, ValueError, TypeError, OSError) as error:
         raise UnsupportedError(f"fsspec does not open this address: {error}", key=url) from error
     prefix = path.rstrip("/")
-    return RemoteStore(FsspecClient(filesystem), url, prefix, place=("fsspec", filesystem), read_only=mode == "r")
+    return RemoteStore(client_of(filesystem), url, prefix, place=("fsspec", filesystem), read_only=mode == "r")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Store
     from zvcore.stores.own_requests import OwnRequests
 
-__all__ = ["SIGNING", "of_fsspec", "of_known_address", "of_obstore"]
+__all__ = ["SIGNING", "of_fsspec", "of_known_address", "of_obstore", "of_references"]
 
 
 # What obstore calls its stores of services that take signed addresses.
@@ -72,7 +72,7 @@ def of_fsspec(filesystem: Any, path: str, read_only: bool) -> Store:
     from fsspec.implementations.dirfs import DirFileSystem
     from fsspec.implementations.local import LocalFileSystem
 
-    from zvcore.stores.fsspec_client import FsspecClient
+    from zvcore.stores.reference_client import client_of
 
     if isinstance(filesystem, DirFileSystem):
         inner = "/".join(part for part in (str(filesystem.path).rstrip("/"), path.strip("/")) if part)
@@ -90,7 +90,7 @@ def of_fsspec(filesystem: Any, path: str, read_only: bool) -> Store:
         return LocalStore(path or "/", read_only=read_only)
     plain = str(filesystem._strip_protocol(path)).rstrip("/")
     root = f"{_name('fsspec', filesystem)}/{plain.strip('/')}".rstrip("/")
-    return RemoteStore(FsspecClient(filesystem), root, plain, place=("fsspec", filesystem), read_only=read_only)
+    return RemoteStore(client_of(filesystem), root, plain, place=("fsspec", filesystem), read_only=read_only)
 
 
 def of_known_address(filesystem: Any, path: str, read_only: bool) -> Store | None:
@@ -109,6 +109,17 @@ def of_known_address(filesystem: Any, path: str, read_only: bool) -> Store | Non
     if address.startswith("http") and not read_only:
         return None
     return open_object_store(address, "r" if read_only else "r+", options)
+
+
+def of_references(filesystem: Any, path: str) -> Store | None:
+    """What a file system of references refers to; None for other file systems."""
+    kind = type(filesystem)
+    if (kind.__module__, kind.__name__) != ("fsspec.implementations.reference", "ReferenceFileSystem"):
+        return None
+    from zvcore.stores.reference_client import ReferenceClient
+
+    client, root = ReferenceClient(filesystem), _name("fsspec", filesystem)
+    return RemoteStore(client, root, path.strip("/"), place=("fsspec", filesystem), read_only=True)
 
 
 def _name(library: str, given: Any) -> str:

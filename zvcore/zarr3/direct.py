@@ -19,7 +19,7 @@ from zarr.storage import FsspecStore, LocalStore, ObjectStore
 from zvcore import transfer
 from zvcore.acceleration import Acceleration
 from zvcore.engine import Selection, Work
-from zvcore.zarr3.pipeline import CodecPipeline
+from zvcore.zarr3.pipeline import CodecPipeline, fills_with_zero
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +127,8 @@ def _way_of(array: Any) -> DirectWay | None:
 def _layout_of(inner: Any, pipeline: CodecPipeline) -> Layout | None:
     """The layout of an array whose items numpy's memory holds as they are; None: zarr-python is to see to it."""
     config = inner.config
-    if inner.metadata.fill_value is None or not getattr(config, "read_missing_chunks", True):
+    unfilled = inner.metadata.fill_value is None and not fills_with_zero(np.dtype(inner.dtype))
+    if unfilled or not getattr(config, "read_missing_chunks", True):
         return None
     layout = pipeline.layout_at(inner.store_path.path, bool(config.write_empty_chunks), tuple(inner.metadata.shape))
     if not layout.store.remote and layout.store.local_root is None:

@@ -17,7 +17,7 @@ from zarr.core.sync import _get_loop
 
 from zvcore.errors import ConflictError, CorruptDataError, UnsupportedError
 from zvcore.stores import LocalStore, Snapshot, Store
-from zvcore.stores.given_stores import SIGNING, of_known_address, of_obstore
+from zvcore.stores.given_stores import SIGNING, of_known_address, of_obstore, of_references
 from zvcore.stores.ranges import coalesce
 
 if TYPE_CHECKING:
@@ -85,7 +85,10 @@ def as_store(store: Any, manner: Manner | None = None) -> Store:
         return of_obstore(store.store, store.read_only or type(store.store).__name__ == "HTTPStore")
     if type(store) is zarr.storage.FsspecStore:
         is_web = str(store.path).startswith("http")
-        return of_known_address(store.fs, store.path, store.read_only or is_web) or Bridged(store, manner)
+        found = of_known_address(store.fs, store.path, store.read_only or is_web)
+        if found is None and store.read_only:
+            found = of_references(store.fs, store.path)
+        return found or Bridged(store, manner)
     return Bridged(store, manner)
 
 

@@ -208,7 +208,7 @@ class CodecPipeline(AbstractPipeline):
         own = getattr(getter, "store", None)
         if own is not self.store and (type(own) is not LocalStore or own != self.store):
             raise _NotOurs("not chunks of the array's own store")
-        if spec.fill_value is None:
+        if spec.fill_value is None and not fills_with_zero(self.metadata.data_type.dtype):
             raise _NotOurs("no fill value")
         prefix, first = self._place(getter.path)
         # Chunks of a box come in their order, so that the last one lies the farthest along each axis; of points, any.
@@ -518,6 +518,11 @@ def _read(layout: Layout, selection: Selection, out: Any) -> None:
 
 def _write(layout: Layout, selection: Selection, values: Any) -> None:
     transfer.write(layout, selection, values, Work())
+
+
+def fills_with_zero(dtype: np.dtype[Any]) -> bool:
+    """Whether zarr-python, where Zarr v2 names no fill value, fills with that of ours."""
+    return dtype.kind in "biufc"
 
 
 def explain(array: Any) -> dict[str, Any]:
