@@ -16,7 +16,7 @@ from zvcore.errors import ConflictError, ZvcoreError
 from zvcore.stores import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.stores.servers import S3, Proxy, Request
@@ -33,8 +33,11 @@ MADE: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 
 
 @pytest.fixture
-def url(s3: S3) -> str:
-    return s3.url(f"landing-{uuid.uuid4()}")
+def url(s3: S3) -> Iterator[str]:
+    place = s3.url(f"landing-{uuid.uuid4()}")
+    yield place
+    # Who lists the bucket is told of what is unfinished in it.
+    open_store(place, "w", s3.options).delete_prefix("")
 
 
 @pytest.fixture
