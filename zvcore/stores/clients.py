@@ -65,6 +65,8 @@ class Client(ABC):
 
     # Whether no two versions of an object have the same tag: those of web servers may consist of a second and a size.
     unique_tags: bool = True
+    # Whether it answers some questions by itself: how long answers take says nothing of the place then.
+    answers_itself: bool = False
 
     # How many objects `delete` should be given at a time.
     deletes_at_once: int = 1000

@@ -52,6 +52,8 @@ def client_of(filesystem: Any) -> FsspecClient:
 class ReferenceClient(FsspecClient):
     """Reads what a file system of references refers to."""
 
+    answers_itself = True
+
     def __init__(self, filesystem: Any) -> None:
         super().__init__(filesystem)
         # (scheme, folder) -> the store of the files there.
