@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tests.stores.servers import S3, Proxy
+    from tests.stores.servers import S3, Proxy, Together
 
 DATA = np.random.default_rng(0).integers(1, 60000, (24, 40, 20), np.uint16)
 KEYS = (np.s_[...], np.s_[3:20, 5], np.s_[23, 39, 19], np.s_[8:16, 8:16, 8:16])
@@ -173,3 +173,29 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     store.put("note", b"written")
     assert bytes(store.get("note") or b"") == b"written" and store.size("note") == 7
     assert "note" in store.list_dir()[1]
+
+
+def test_whole_files_are_asked_for_together(s3: S3, together: type[Together], tmp_path: Path) -> None:
+    if s3.scheme != "s3":
+        pytest.skip("s3fs speaks to S3")
+    from tests.stores.test_known_file_systems import as_s3fs_has_it, s3fs
+
+    path = made(tmp_path)
+    place = f"references-{uuid.uuid4()}"
+    zvcore.copy(path, s3.url(place), storage_options=s3.options)
+    refs = {key: value for key, value in zvcore.references(path)["refs"].items() if isinstance(value, str)}
+    there = open_store(path)
+    chunks = [key for key in there.list() if key.startswith("c/")]
+    separator = json.loads(refs[".zarray"]).get("dimension_separator", ".")
+    for key in chunks:
+        refs[key.removeprefix("c/").replace("/", separator)] = [f"s3://{s3.bucket}/{place}/{key}"]
+    filesystem = s3fs(**as_s3fs_has_it(s3))
+    filesystem.asynchronous = False
+    references = fsspec.filesystem(
+        "reference", fo={"version": 1, "refs": refs}, fs=filesystem, skip_instance_cache=True
+    )
+    array = zvcore.open(references.get_mapper(""))
+    counting = together()
+    np.testing.assert_array_equal(array[...], DATA)
+    assert counting.enough
+    np.testing.assert_array_equal(array[5, 6], DATA[5, 6])

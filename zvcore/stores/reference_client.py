@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import builtins
     from collections.abc import Iterator, Sequence
 
-    from zvcore.stores.base import Span, Store
+    from zvcore.stores.base import Snapshot, Span, Store
 
 __all__ = ["ReferenceClient", "client_of"]
 
@@ -35,7 +35,7 @@ _ANY_SIZE = 1 << 62
 
 
 class _Part(NamedTuple):
-    """Bytes of a file: `length` None for all of it. `path` is what they are called here."""
+    """Bytes of a file: `length` None for all of it, or from `start` on. `path` is what they are called here."""
 
     path: str
     store: Store
@@ -56,7 +56,7 @@ class ReferenceClient(FsspecClient):
 
     def __init__(self, filesystem: Any) -> None:
         super().__init__(filesystem)
-        # (scheme, folder) -> the store of the files there.
+        # (scheme, bucket or server) -> the store of the files there.
         self._stores: dict[tuple[str | None, str], Store] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -89,20 +89,20 @@ class ReferenceClient(FsspecClient):
         files = self._filesystem.fss
         target = files.get(scheme if scheme in files else None)
         try:
-            folder, _, name = str(target._strip_protocol(url)).rpartition("/")
-            encode_key(name)
+            root, key = _root_and_key(str(target._strip_protocol(url)))
+            encode_key(key)
         except (InvalidKeyError, AttributeError, TypeError, ValueError):
             raise UnsupportedError("a reference leads to where only fsspec can look", key=path, found=url) from None
-        return _Part(path, self._store_at(target, scheme, folder), name, start, length)
+        return _Part(path, self._store_at(target, scheme, root), key, start, length)
 
-    def _store_at(self, target: Any, scheme: str | None, folder: str) -> Store:
-        found = self._stores.get((scheme, folder))
+    def _store_at(self, target: Any, scheme: str | None, root: str) -> Store:
+        found = self._stores.get((scheme, root))
         if found is None:
             from zvcore.stores.given_stores import of_fsspec
 
             if len(self._stores) >= _MOST_OPEN:
                 self._stores.clear()
-            found = self._stores[scheme, folder] = of_fsspec(target, folder, True)
+            found = self._stores[scheme, root] = of_fsspec(target, root, True)
         return found
 
     # --- reading
@@ -111,7 +111,8 @@ class ReferenceClient(FsspecClient):
         self, paths: Sequence[str], at_once: int, spans: Sequence[Span] | None = None
     ) -> builtins.list[Arrived | None]:
         result: builtins.list[Arrived | None] = [None] * len(paths)
-        wanted: builtins.list[tuple[int, _Part]] = []
+        files: builtins.list[tuple[int, _Part]] = []
+        parts: builtins.list[tuple[int, _Part]] = []
         for place, path in enumerate(paths):
             first, length = (0, None) if spans is None else spans[place]
             try:
@@ -123,16 +124,19 @@ class ReferenceClient(FsspecClient):
             elif isinstance(found, bytes):
                 result[place] = Arrived(b"", _within(memoryview(found), first, length), len(found))
             elif found.length is None:
-                result[place] = self._whole(found, first, length)
+                files.append((place, found._replace(start=first, length=length)))
             else:
                 start, stop = _bounds(found.length, first, length)
                 result[place] = Arrived(b"", memoryview(b""), found.length)
                 if stop > start:
-                    wanted.append((place, found._replace(start=found.start + start, length=stop - start)))
-        for place, data in _fetched(wanted):
-            told = result[place]
-            assert told is not None
-            result[place] = told._replace(data=data)
+                    parts.append((place, found._replace(start=found.start + start, length=stop - start)))
+        for request, one in _answered([*_alone(files), *_together(parts)]):
+            for place, part in request.parts:
+                told = result[place]
+                if told is None:
+                    result[place] = Arrived(b"", memoryview(one.data), one.size)
+                else:
+                    result[place] = told._replace(data=_cut(memoryview(one.data), request, part))
         return result
 
     def gives_parts(self) -> bool:
@@ -140,13 +144,6 @@ class ReferenceClient(FsspecClient):
 
     def version_of(self, arrived: Arrived) -> Version:
         return Version(None, None, None, arrived.size)
-
-    def _whole(self, part: _Part, first: int, length: int | None) -> Arrived:
-        """Of an object that is a file, all of it or a part."""
-        found = part.store.snapshot(part.key, first, length)
-        if found is None:
-            raise _missing(part)
-        return Arrived(b"", memoryview(found.data), found.size)
 
     def get_each(
         self, wanted: Sequence[tuple[str, int, int, Version]], at_once: int
@@ -222,17 +219,23 @@ def _missing(part: _Part) -> StoreError:
 
 
 class _Request(NamedTuple):
-    """One span of a file, in which these parts lie, by their numbers."""
+    """So many bytes of a file from `start` on (None: all), in which these parts lie, by their numbers."""
 
     store: Store
     key: str
     start: int
-    stop: int
+    length: int | None
     parts: builtins.list[tuple[int, _Part]]
 
 
-def _requests(wanted: Sequence[tuple[int, _Part]]) -> Iterator[_Request]:
-    """What to ask for: neighbours in a file at once."""
+def _alone(files: Sequence[tuple[int, _Part]]) -> Iterator[_Request]:
+    """What to ask for of whole files, whose sizes are not known."""
+    for number, part in files:
+        yield _Request(part.store, part.key, part.start, part.length, [(number, part)])
+
+
+def _together(wanted: Sequence[tuple[int, _Part]]) -> Iterator[_Request]:
+    """What to ask for of parts: neighbours in a file at once."""
     files: dict[tuple[int, str], builtins.list[tuple[int, _Part]]] = {}
     for number, part in wanted:
         files.setdefault((id(part.store), part.key), []).append((number, part))
@@ -240,26 +243,40 @@ def _requests(wanted: Sequence[tuple[int, _Part]]) -> Iterator[_Request]:
         _, first = parts[0]
         ranges = [(part.start, part.length or 0) for _, part in parts]
         for start, stop, inside in coalesce(first.path, ranges, 2 * _ANY_SIZE, _GAP, _LARGEST):
-            yield _Request(first.store, first.key, start, stop, [parts[one] for one in inside])
+            yield _Request(first.store, first.key, start, stop - start, [parts[one] for one in inside])
 
 
-def _fetched(wanted: Sequence[tuple[int, _Part]]) -> Iterator[tuple[int, memoryview]]:
-    """The bytes of these parts, by their numbers."""
+def _answered(requests: Sequence[_Request]) -> Iterator[tuple[_Request, Snapshot]]:
     by_store: dict[int, builtins.list[_Request]] = {}
-    for request in _requests(wanted):
+    for request in requests:
         by_store.setdefault(id(request.store), []).append(request)
-    for requests in by_store.values():
-        spans = [(one.start, one.stop - one.start) for one in requests]
-        found = requests[0].store.snapshots([one.key for one in requests], spans)
-        for request, one in zip(requests, found, strict=True):
-            for number, part in request.parts:
-                if one is None:
-                    raise _missing(part)
-                at = part.start - request.start
-                data = memoryview(one.data)[at : at + (part.length or 0)]
-                if len(data) != part.length:
-                    raise CorruptDataError(
-                        f"the file ends before what is referred to: {part.store.root}/{part.key}", key=part.path,
-                        offset=part.start, expected=part.length, found=len(data),
-                    )  # fmt: skip
-                yield number, data
+    for asked in by_store.values():
+        spans = [(one.start, one.length) for one in asked]
+        for request, found in zip(asked, asked[0].store.snapshots([one.key for one in asked], spans), strict=True):
+            if found is None:
+                raise _missing(request.parts[0][1])
+            yield request, found
+
+
+def _cut(data: memoryview, request: _Request, part: _Part) -> memoryview:
+    """A part of what came."""
+    at = part.start - request.start
+    found = data[at : at + (part.length or 0)]
+    if len(found) != part.length:
+        raise CorruptDataError(
+            f"the file ends before what is referred to: {part.store.root}/{part.key}", key=part.path,
+            offset=part.start, expected=part.length, found=len(found),
+        )  # fmt: skip
+    return found
+
+
+def _root_and_key(path: str) -> tuple[str, str]:
+    """(a server, a bucket, or all of this machine's files; what the file is called there)."""
+    if "://" in path:
+        scheme, _, rest = path.partition("://")
+        host, _, key = rest.partition("/")
+        return f"{scheme}://{host}", key
+    if path.startswith("/"):
+        return "/", path.lstrip("/")
+    root, _, key = path.partition("/")
+    return (root, key) if key else ("", root)
