@@ -221,7 +221,7 @@ def test_an_array_is_read_whatever_becomes_of_such_requests(s3: S3, proxy: Proxy
 
 
 def test_small_parts_pay_unless_answers_come_at_once() -> None:
-    client: Any = SimpleNamespace(atomic=True)
+    client: Any = SimpleNamespace(atomic=True, answers_itself=False)
     store = RemoteStore(client, "s3://nobody", read_only=True)
     assert store.small_parts_pay(), "nothing is known yet"
     store._shared.took(0.002)
@@ -229,3 +229,8 @@ def test_small_parts_pay_unless_answers_come_at_once() -> None:
     store._shared.took(0.0003)
     assert not store.small_parts_pay()
     assert not store.child("folder").small_parts_pay()
+    # What a client knows itself says nothing of the place that it asks.
+    client.answers_itself = True
+    store = RemoteStore(client, "reference://nobody", read_only=True)
+    store._shared.took(0.0003)
+    assert store.small_parts_pay()
