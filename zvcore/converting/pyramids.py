@@ -157,9 +157,12 @@ def plan_levels(
             base = plan_copy(view, targets[at], base.effort, memory, f"{base.name}: coarser", needed=True)
         count = _carried(base, targets[at:], factors[at:], memory)
         made = targets[at : at + count + 1]
-        step = Pyramiding(base, made, list(factors[at : at + count]), method)
-        far = replace(step, ahead=base.target.store.remote or base.view.array.store.remote)
-        steps.append((far if far.unit_memory <= memory else step) if count else base)
+        if count:
+            step = Pyramiding(base, made, list(factors[at : at + count]), method)
+            far = replace(step, ahead=base.target.store.remote or base.view.array.store.remote)
+            steps.append(far if far.unit_memory <= memory else step)
+        else:
+            steps.append(base)
         at += count + 1
     return steps
 

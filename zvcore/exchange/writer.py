@@ -58,13 +58,16 @@ class ImageWriter:
         """The store of what lies at a path."""
         return self.store.child(path) if path else self.store
 
+    def for_opening(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Those of an array's options that are for opening it as well."""
+        return {name: options[name] for name in self.format.open_options if name in options}
+
     def made_before(self, path: str, options: Mapping[str, Any]) -> Array | None:
         """What an earlier run has made, written as the options say that its documents do not tell."""
         if not self.found:
             return None
-        said = {name: options[name] for name in self.format.open_options if name in options}
         try:
-            made = self.format.open(self.child(path), "r+", **said)
+            made = self.format.open(self.child(path), "r+", **self.for_opening(options))
         except NotFoundError:
             return None
         return made if isinstance(made, Array) else None

@@ -225,8 +225,7 @@ class VolumeWriter(ImageWriter):
 
     def array(self, path: str, options: Mapping[str, Any], attrs: Mapping[str, Any]) -> Array:
         if self.found and self.store.exists("info"):
-            told = {name: options[name] for name in self.format.open_options if name in options}
-            volume = Volume(self.store, "r+", **told)
+            volume = Volume(self.store, "r+", **self.for_opening(options))
             if options["key"] in volume:
                 return volume[options["key"]]
         return create_volume(self.store, attrs=attrs, **options)
