@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakSet
 
@@ -13,16 +14,16 @@ from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteReques
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 
-from zvcore.errors import ConflictError, InvalidKeyError
+from zvcore.errors import ConflictError, InvalidKeyError, ZvcoreError
 from zvcore.stores.again import changed
-from zvcore.stores.base import Stamp, Store, check_span, prefix_path
+from zvcore.stores.base import Snapshot, Stamp, Store, check_span, prefix_path
 from zvcore.stores.clients import failure
 from zvcore.stores.files import encode_key
 from zvcore.stores.given_stores import of_fsspec, of_obstore
 from zvcore.stores.local import LocalStore
 from zvcore.stores.ranges import coalesce
 from zvcore.stores.request_threads import LIMIT, side_by_side
-from zvcore.stores.writing import as_parts
+from zvcore.stores.writing import Anything, as_parts
 
 if TYPE_CHECKING:
     import builtins
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
     from zarr.abc.store import Store as Given
 
+    from zvcore.stores.base import Span
+
 __all__ = ["ZarrPythonStore", "of_zarr_python"]
 
 T = TypeVar("T")
@@ -41,6 +44,10 @@ R = TypeVar("R")
 _GAP = 64 << 10
 _LARGEST_SPAN = 8 << 20
 _AT_ONCE = 64
+# How many objects are asked for before the next ones are.
+_OBJECTS_AHEAD = 128
+# How many parts of a large read are under way while one is decoded.
+_PARTS_AHEAD = 4
 # What zvcore notes while it works. Stores that take only what Zarr has cannot hold it.
 _NOTE = ".zvcore-"
 
@@ -131,15 +138,45 @@ class ZarrPythonStore(Store):
     def _run(self, key: str, work: Coroutine[Any, Any, T]) -> T:
         try:
             return sync(work)
+        except ZvcoreError:
+            raise
         except Exception as error:
             raise failure(error, key) from error
+
+    def _gather(self, keys: Sequence[str], work: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> builtins.list[T]:
+        """What each of these gives, many at once, by one call into the loop. An error says which key."""
+        if len(work) == 1:
+            return [self._run(keys[0], work[0]())]
+
+        async def together() -> builtins.list[T | BaseException]:
+            turn = asyncio.Semaphore(_AT_ONCE)
+
+            async def one(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
+                async with turn:
+                    return await begin()
+
+            return await asyncio.gather(*map(one, work), return_exceptions=True)
+
+        found: builtins.list[T] = []
+        for key, one in zip(keys, sync(together()), strict=True):
+            if isinstance(one, ZvcoreError):
+                raise one
+            if isinstance(one, Exception):
+                raise failure(one, key) from one
+            if isinstance(one, BaseException):
+                raise one
+            found.append(one)
+        return found
+
+    def parts_ahead(self) -> int:
+        return _PARTS_AHEAD
 
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> builtins.list[R]:
         return side_by_side(function, items, LIMIT)
 
     # --- reading
 
-    async def _fetch(self, path: str, asked: ByteRequest | None) -> bytes | None:
+    async def _fetch(self, path: str, asked: ByteRequest | None) -> bytes | memoryview | None:
         noted = self._shared.notes.get(path)
         if noted is not None:
             start, length = _span_of(asked, len(noted))
@@ -150,7 +187,7 @@ class ZarrPythonStore(Store):
             if _means_absent(error):
                 return None
             raise
-        return None if found is None else found.to_bytes()
+        return None if found is None else _bytes_of(found)
 
     def get(
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
@@ -172,6 +209,29 @@ class ZarrPythonStore(Store):
         if isinstance(stamp, _Version) and (data is None or self._shared.changes.get(path, 0) != stamp.changes):
             raise changed(key, stamp)
         return data
+
+    def get_many(self, keys: Iterable[str]) -> Iterator[bytes | memoryview | None]:
+        names = [*keys]
+        for first in range(0, len(names), _OBJECTS_AHEAD):
+            some = names[first : first + _OBJECTS_AHEAD]
+            yield from self._gather(some, [partial(self._fetch, self._path(key), None) for key in some])
+
+    def snapshot(
+        self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
+    ) -> Snapshot | None:
+        if stamp is None and start == 0 and length is None:
+            return self.snapshots([key])[0]
+        return super().snapshot(key, start, length, stamp=stamp)
+
+    def snapshots(self, keys: Sequence[str], spans: Sequence[Span] | None = None) -> builtins.list[Snapshot | None]:
+        if spans is not None:
+            return super().snapshots(keys, spans)
+        # Whoever changes one meanwhile makes its version another one than this.
+        changes = [self._shared.changes.get(self._path(key), 0) for key in keys]
+        return [
+            None if data is None else Snapshot(data, len(data), _Version(count, len(data), self._shared.snapshot))
+            for count, data in zip(changes, self.get_many(keys), strict=True)
+        ]
 
     async def aget(self, key: str, start: int = 0, length: int | None = None) -> bytes | memoryview | None:
         check_span(start, length)
@@ -196,49 +256,56 @@ class ZarrPythonStore(Store):
     def get_ranges_many(
         self, requests: Sequence[tuple[str, Sequence[tuple[int, int]], Stamp | None]]
     ) -> builtins.list[builtins.list[memoryview] | None]:
-        return (
-            [self._ranges(*request) for request in requests]
-            if len(requests) == 1
-            else self.each(lambda request: self._ranges(*request), requests)
-        )
+        return self._gather([key for key, _, _ in requests], [partial(self._ranges, *request) for request in requests])
 
-    def _ranges(
+    async def _ranges(
         self, key: str, ranges: Sequence[tuple[int, int]], stamp: Stamp | None
     ) -> builtins.list[memoryview] | None:
         path = self._path(key)
-        now = self.stamp(key)
-        if now is None and stamp is None:
+        version = stamp if isinstance(stamp, _Version) else await self._version(path)
+        if version is None and stamp is None:
             return None
-        if now is None or (stamp is not None and now != stamp):
+        if version is None or (stamp is not None and version != stamp):
             raise changed(key, stamp)
-        assert isinstance(now, _Version)
-        spans = coalesce(key, ranges, now.size, _GAP, _LARGEST_SPAN)
-
-        async def fetch() -> builtins.list[bytes | None]:
-            turn = asyncio.Semaphore(_AT_ONCE)
-
-            async def one(start: int, stop: int) -> bytes | None:
-                if start == stop:
-                    return b""
-                async with turn:
-                    return await self._fetch(path, RangeByteRequest(start, stop))
-
-            return await asyncio.gather(*[one(start, stop) for start, stop, _ in spans])
-
+        spans = coalesce(key, ranges, version.size, _GAP, _LARGEST_SPAN)
+        found = await self._spans(path, [(start, stop) for start, stop, _ in spans])
+        # What never changes need not be looked at again.
+        if (version.snapshot is None or version.snapshot != self._shared.snapshot) and (
+            await self._version(path) != version
+        ):
+            raise changed(key, version)
         result = [memoryview(b"")] * len(ranges)
-        for (start, stop, inside), data in zip(spans, self._run(key, fetch()), strict=True):
-            if data is None or len(data) != stop - start or self._shared.changes.get(path, 0) != now.changes:
-                raise changed(key, now)
+        for (start, stop, inside), data in zip(spans, found, strict=True):
+            if data is None or len(data) != stop - start:
+                raise changed(key, version)
             for index in inside:
                 offset, length = ranges[index]
                 result[index] = memoryview(data)[offset - start : offset - start + length]
         return result
 
+    async def _spans(self, path: str, spans: Sequence[tuple[int, int]]) -> builtins.list[bytes | memoryview | None]:
+        turn = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(start: int, stop: int) -> bytes | memoryview | None:
+            if start == stop:
+                return b""
+            async with turn:
+                return await self._fetch(path, RangeByteRequest(start, stop))
+
+        return await asyncio.gather(*[one(start, stop) for start, stop in spans])
+
+    async def _version(self, path: str) -> _Version | None:
+        changes = self._shared.changes.get(path, 0)
+        size = await self._size(path)
+        return None if size is None else _Version(changes, size, self._shared.snapshot)
+
     async def _size(self, path: str) -> int | None:
         if path in self._shared.notes:
             return len(self._shared.notes[path])
         try:
-            return await self.given.getsize(path) if await self.given.exists(path) else None
+            size = await self.given.getsize(path)
+            # Icechunk says of chunks that there are not that they have no bytes.
+            return size if size or await self.given.exists(path) else None
         except FileNotFoundError:
             return None
         except Exception as error:
@@ -249,11 +316,15 @@ class ZarrPythonStore(Store):
     def size(self, key: str) -> int | None:
         return self._run(key, self._size(self._path(key)))
 
+    def sizes(self, keys: Iterable[str]) -> builtins.list[int | None]:
+        names = [*keys]
+        return self._gather(names, [partial(self._size, self._path(key)) for key in names])
+
     def stamp(self, key: str) -> Stamp | None:
-        path = self._path(key)
-        changes = self._shared.changes.get(path, 0)
-        size = self.size(key)
-        return None if size is None else _Version(changes, size, self._shared.snapshot)
+        return self._run(key, self._version(self._path(key)))
+
+    def stamps(self, keys: Sequence[str]) -> builtins.list[Stamp | None]:
+        return [*self._gather(keys, [partial(self._version, self._path(key)) for key in keys])]
 
     def settled(self, stamp: Stamp) -> bool:
         return isinstance(stamp, _Version) and stamp.snapshot is not None
@@ -295,12 +366,13 @@ class ZarrPythonStore(Store):
 
     def put(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
         self._refuse_if_read_only(key)
-        path = self._path(key)
-        whole = b"".join([memoryview(part).tobytes() for part in as_parts(data)])
-        if _is_note(key) and not _takes_any_key(self.given):
-            self._shared.notes[path] = whole
+        self._run(key, self._store(self._path(key), _whole(as_parts(data))))
+
+    async def _store(self, path: str, data: bytes) -> None:
+        if _is_note(path) and not _takes_any_key(self.given):
+            self._shared.notes[path] = data
         else:
-            self._run(key, self.given.set(path, default_buffer_prototype().buffer.from_bytes(whole)))
+            await self.given.set(path, default_buffer_prototype().buffer.from_bytes(data))
         self._count(path)
 
     def _count(self, path: str) -> None:
@@ -308,12 +380,29 @@ class ZarrPythonStore(Store):
             self._shared.changes[path] = self._shared.changes.get(path, 0) + 1
 
     def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
-        self._refuse_if_read_only(key)
-        path = self._path(key)
-        with self._lock_of(f"{path}\0"):
-            if self.stamp(key) != stamp:
-                raise changed(key, stamp)
-            self.put(key, data)
+        if not self.put_each([(key, data, stamp)])[0]:
+            raise changed(key, stamp)
+
+    def put_each(
+        self, wanted: Sequence[tuple[str, Buffer | Sequence[Buffer], Stamp | Anything | None]]
+    ) -> builtins.list[bool]:
+        for key, _, _ in wanted:
+            self._refuse_if_read_only(key)
+
+        async def put(path: str, data: Buffer | Sequence[Buffer], condition: Stamp | Anything | None) -> bool:
+            if not isinstance(condition, Anything) and await self._version(path) != condition:
+                return False
+            await self._store(path, _whole(as_parts(data)))
+            return True
+
+        work = {self._path(key): partial(put, self._path(key), data, condition) for key, data, condition in wanted}
+        if len(work) < len(wanted):  # of the same object more than once: one after the other
+            return super().put_each(wanted)
+        conditional = {self._path(key) for key, _, condition in wanted if not isinstance(condition, Anything)}
+        with ExitStack() as held:
+            for path in sorted(conditional):
+                held.enter_context(self._lock_of(f"{path}\0"))
+            return self._gather([key for key, _, _ in wanted], [*work.values()])
 
     def delete(self, key: str) -> bool:
         self._refuse_if_read_only(key)
@@ -386,6 +475,19 @@ def _snapshot_of(given: Any) -> str | None:
 def _means_absent(error: Exception) -> bool:
     """Icechunk refuses keys that Zarr does not have: there is nothing of that name."""
     return isinstance(error, KeyError) or "invalid zarr key" in str(error)
+
+
+def _bytes_of(found: Any) -> bytes | memoryview:
+    """What a buffer of zarr-python has, without a copy."""
+    values = found.as_numpy_array()
+    return memoryview(values).cast("B").toreadonly() if values.nbytes else b""
+
+
+def _whole(parts: Sequence[Buffer]) -> bytes:
+    """One object of these parts, which nobody changes afterwards: stores may keep it as it is."""
+    if len(parts) == 1 and isinstance(parts[0], bytes):
+        return parts[0]
+    return b"".join([memoryview(part).cast("B") if memoryview(part).nbytes else b"" for part in parts])
 
 
 def _is_note(key: str) -> bool:
