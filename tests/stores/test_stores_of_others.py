@@ -2,62 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 import pytest
 import zarr
-from zarr.storage import MemoryStore, WrapperStore
+from zarr.storage import MemoryStore
 
 import zvcore
+from tests.stores.watched import Watched
 from zvcore.errors import ConflictError, CorruptDataError, StoreError
 from zvcore.stores import Store, open_store
 from zvcore.stores.writing import ANYTHING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 VALUES = np.arange(64 * 64, dtype="uint16").reshape(64, 64)
-
-
-class Watched(WrapperStore[MemoryStore]):
-    """Each answer takes a moment. Counts what is asked for, and how much of it at once."""
-
-    def __init__(self, inner: MemoryStore) -> None:
-        super().__init__(inner)
-        self.asked: Counter[str] = Counter()
-        self.now = self.most = 0
-        self.before: Callable[[str, str], None] = lambda what, key: None
-
-    async def _wait(self, what: str, key: str) -> None:
-        self.asked[what] += 1
-        self.now += 1
-        self.most = max(self.most, self.now)
-        await asyncio.sleep(0.01)
-        self.now -= 1
-        self.before(what, key)
-
-    async def get(self, key: str, prototype: Any, byte_range: Any = None) -> Any:
-        await self._wait("get", key)
-        return await self._store.get(key, prototype, byte_range)
-
-    async def set(self, key: str, value: Any) -> None:
-        await self._wait("set", key)
-        await self._store.set(key, value)
-
-    async def getsize(self, key: str) -> int:
-        await self._wait("getsize", key)
-        return await self._store.getsize(key)
-
-    async def exists(self, key: str) -> bool:
-        await self._wait("exists", key)
-        return await self._store.exists(key)
-
-    def forget(self) -> None:
-        self.asked.clear()
-        self.most = 0
 
 
 @pytest.fixture
@@ -80,14 +36,14 @@ def test_chunks_are_asked_for_at_once_and_each_once(watched: Watched, array: zvc
     watched.forget()
     np.testing.assert_array_equal(array[...], VALUES)
     assert watched.asked == {"get": 16}
-    assert watched.most == 16
+    assert watched.together == 16
 
 
 def test_chunks_are_put_at_once(watched: Watched, array: zvcore.Array) -> None:
     watched.forget()
     array[...] = VALUES + 1
     assert watched.asked == {"set": 16}
-    assert watched.most == 16
+    assert watched.together == 16
     np.testing.assert_array_equal(zarr.open_array(watched._store, mode="r")[...], VALUES + 1)
 
 
@@ -95,7 +51,7 @@ def test_chunks_that_change_in_part_are_read_and_put(watched: Watched, array: zv
     watched.forget()
     array[:, 5] = 9
     assert watched.asked == {"get": 4, "set": 4}
-    assert watched.most == 4
+    assert watched.together == 4
     expected = VALUES.copy()
     expected[:, 5] = 9
     np.testing.assert_array_equal(zarr.open_array(watched._store, mode="r")[...], expected)
@@ -108,7 +64,7 @@ def test_shards_are_read_at_once(watched: Watched) -> None:
     np.testing.assert_array_equal(array[...], VALUES)
     # An index and the chunks of each of 16 shards; whether they are still what they were.
     assert watched.asked["get"] <= 32
-    assert watched.most >= 16
+    assert watched.together >= 16
 
 
 def test_an_error_says_of_which_object_it_is(watched: Watched, array: zvcore.Array) -> None:

@@ -7,8 +7,10 @@ import pickle
 
 import numpy as np
 import pytest
+import zarr
 
 import zvcore
+from tests.stores.watched import Watched
 from zvcore.errors import UnsupportedError
 from zvcore.format import get_format
 
@@ -240,3 +242,19 @@ def test_what_is_not_stored_is_still_zero_by_references(tmp_path):
     references = zvcore.references(tmp_path / "a")["refs"]
     (document,) = [json.loads(text) for key, text in references.items() if key.endswith(".zarray")]
     assert document["fill_value"] == 0
+
+
+def test_places_along_axes_are_asked_for_together(tmp_path):
+    names = ("t", "y", "x")
+    watched = Watched(zarr.storage.MemoryStore())
+    group = zvcore.open(watched, "w", format="zarr3")
+    group.create_dataset("a", shape=(4, 5, 6), dtype="float64", dimension_names=names)[...] = 1
+    for length, name in enumerate(names, 4):
+        axis = group.create_dataset(name, shape=(length,), dtype="int64", dimension_names=(name,))
+        axis[...] = np.arange(length) * 10
+    watched.forget()
+    dataset = xarray.open_dataset(watched, engine="zvcore")
+    assert dataset["a"][1].sel(y=20, x=50).shape == ()
+    assert dataset["x"].values.tolist() == [0, 10, 20, 30, 40, 50]
+    assert watched.keys.count("t/c/0") == watched.keys.count("y/c/0") == watched.keys.count("x/c/0") == 1
+    assert watched.beside["t/c/0"] >= {"y/c/0", "x/c/0"}

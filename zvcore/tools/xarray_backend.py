@@ -107,18 +107,29 @@ def _dataset(arrays: Mapping[str, tuple[Array, Axes]], attrs: Mapping[str, Any])
     lengths: dict[str, int] = {}
     variables: dict[str, xarray.Variable] = {}
     coordinates: dict[str, xarray.Variable] = {}
+    named = {name: _dimensions(name, array, axes, lengths) for name, (array, axes) in arrays.items()}
+    places = _read_together({name: arrays[name][0] for name, dims in named.items() if dims == (name,)})
     for name, (array, axes) in arrays.items():
-        dims = _dimensions(name, array, axes, lengths)
+        dims = named[name]
         taken = get_format(array.format).exchange().placing if len(arrays) == 1 else frozenset()
         said = {key: value for key, value in array.attrs.items() if key not in taken and key != "_ARRAY_DIMENSIONS"}
         _say_what_is_missing(said, array, alone=name == ALONE)
         chunks = array.shards or array.chunks
         encoding = {"preferred_chunks": dict(zip(dims, chunks, strict=True)), "chunks": tuple(chunks)}
-        variables[name] = xarray.Variable(dims, indexing.LazilyIndexedArray(LazyArray(array)), said, encoding)
+        values = places[name] if name in places else indexing.LazilyIndexedArray(LazyArray(array))
+        variables[name] = xarray.Variable(dims, values, said, encoding)
         for dim, axis, length in zip(dims, axes, array.shape, strict=True):
             if dim not in arrays and axis.scale is not None and length <= LONGEST:
                 coordinates.setdefault(dim, _places(dim, axis, length))
     return xarray.Dataset(variables, coordinates, attrs)
+
+
+def _read_together(arrays: Mapping[str, Array]) -> dict[str, Any]:
+    """The values along axes, of which xarray makes indexes: behind a network it would wait for one after the other."""
+    if not arrays:
+        return {}
+    first = next(iter(arrays.values()))
+    return dict(zip(arrays, first.store.each(lambda array: array[...], [*arrays.values()]), strict=True))
 
 
 def _say_what_is_missing(said: dict[str, Any], array: Array, *, alone: bool) -> None:
