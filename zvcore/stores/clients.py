@@ -45,7 +45,7 @@ class Found(NamedTuple):
 class Arrived(NamedTuple):
     """What the server said of an object, as it said it; all of it or a part, or that there is none; its size."""
 
-    head: bytes
+    head: Any
     data: memoryview | None
     size: int
 
@@ -110,6 +110,10 @@ class Client(ABC):
         None where the library has no such way.
         """
         return None
+
+    def get_data(self, paths: Sequence[str], at_once: int) -> builtins.list[Arrived | None] | None:
+        """`get_objects` of all of each, for those who do not ask `version_of` what came."""
+        return self.get_objects(paths, at_once)
 
     def gives_parts(self) -> bool:
         """Whether a part of an object costs no more requests than all of it."""

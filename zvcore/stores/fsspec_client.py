@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 import threading
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-__all__ = ["FsspecClient"]
+__all__ = ["NOT_THERE", "FsspecClient", "part_of", "replacing", "wants_all", "within"]
+
+# What file systems raise of what is no object.
+NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 # Parameters of file systems that lie in another one.
 _LEADS_FURTHER = frozenset({"fo", "fs", "target_protocol"})
@@ -107,7 +110,7 @@ class FsspecClient(Client):
         self._is_parents = True
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (FsspecClient, (self._filesystem,))
+        return (type(self), (self._filesystem,))
 
     def get(self, path: str, start: int, stop: int | None, version: Version | None) -> Found | None:
         if version is not None:
@@ -121,24 +124,21 @@ class FsspecClient(Client):
 
     def _get(self, path: str, start: int, stop: int | None, found: Version, *, given: bool) -> Found | None:
         """`get` of the object whose version was given, or has been looked at."""
-        first = max(0, found.size + start) if start < 0 else min(start, found.size)
-        last = found.size if stop is None else max(first, min(stop, found.size))
-        # Where any version will do, all of an object needs another look only if it has another size.
-        whole = not given and start == 0 and (stop is None or stop > found.size)
+        first, last = within(found.size, start, stop)
+        whole = not given and wants_all(found.size, start, stop)
         try:
             with self._using() as filesystem:
-                data = filesystem.cat_file(path, first, stop if whole else last) if last > first else b""
+                end = stop if whole else last
+                # Some have other parameters before these two.
+                data = filesystem.cat_file(path, start=first, end=end) if last > first else b""
         except FileNotFoundError:
             data = None
         except Exception as error:
             raise failure(error, path) from error
-        if data is not None and len(data) == found.size:
-            # Some web servers give everything whatever part they are asked for.
-            data = data if last - first == found.size else data[first:last]
         # Whether this was the version that it should be is known only now. Some file systems state wrong sizes.
         if not (whole and data is not None and len(data) == found.size) and self.head(path) != found:
             raise ChangedError("the object has changed", key=path)
-        return None if data is None else Found(memoryview(data), found)
+        return None if data is None else Found(part_of(data, found.size, first, last), found)
 
     def head(self, path: str) -> Version | None:
         try:
@@ -146,10 +146,14 @@ class FsspecClient(Client):
             with self._using() as filesystem:
                 filesystem.invalidate_cache(path.rpartition("/")[0])
                 found = filesystem.info(path)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        except NOT_THERE:
             return None
         except Exception as error:
             raise failure(error, path) from error
+        return self._told(path, found)
+
+    def _told(self, path: str, found: dict[str, Any]) -> Version | None:
+        """What `info` says of an object."""
         if found.get("type") == "directory":
             return None
         size = found.get("size")
@@ -168,7 +172,7 @@ class FsspecClient(Client):
             if isinstance(condition, Anything):
                 self._put(path, data)
                 return
-            with _replacing[hash(path) % len(_replacing)]:
+            with replacing([path]):
                 if self.head(path) != condition:
                     raise ChangedError("the object has changed", key=path)
                 self._put(path, data)
@@ -226,6 +230,35 @@ class FsspecClient(Client):
         """The path that a name in a folder stands for. Some have a slash before them, however they are asked for."""
         path = str(self._filesystem._strip_protocol(name)).rstrip("/")
         return path if folder.startswith("/") else path.lstrip("/")
+
+
+@contextmanager
+def replacing(paths: Iterable[str]) -> Iterator[None]:
+    """Keep other threads from replacing these objects, whose versions are looked at before that."""
+    with ExitStack() as held:
+        for number in sorted({hash(path) % len(_replacing) for path in paths}):
+            held.enter_context(_replacing[number])
+        yield
+
+
+def within(size: int, start: int, stop: int | None) -> tuple[int, int]:
+    """Where a part of an object of this size begins and ends, asked for as `Client.get` has it."""
+    first = max(0, size + start) if start < 0 else min(start, size)
+    return first, size if stop is None else max(first, min(stop, size))
+
+
+def wants_all(size: int, start: int, stop: int | None) -> bool:
+    """Whether all of an object of this size is asked for, and more, so that it would be seen if it had become longer.
+
+    Where any version will do, it needs another look only if it has another size.
+    """
+    return start == 0 and (stop is None or stop > size)
+
+
+def part_of(data: bytes, size: int, first: int, last: int) -> memoryview:
+    """What was asked for of an object of this size: some web servers give everything whatever part that is."""
+    whole = len(data) == size and last - first != size
+    return memoryview(data)[first:last] if whole else memoryview(data)
 
 
 def _lists_all(filesystem: Any) -> bool:

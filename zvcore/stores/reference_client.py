@@ -16,6 +16,7 @@ from zvcore.errors import CorruptDataError, InvalidKeyError, MetadataError, Stor
 from zvcore.stores.clients import Arrived, ChangedError, Found, Version
 from zvcore.stores.files import encode_key
 from zvcore.stores.fsspec_client import FsspecClient
+from zvcore.stores.fsspec_together import AsyncFsspecClient
 from zvcore.stores.ranges import coalesce
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ class _Part(NamedTuple):
 
 def client_of(filesystem: Any) -> FsspecClient:
     """The client for a file system of fsspec."""
-    return ReferenceClient(filesystem) if type(filesystem) is ReferenceFileSystem else FsspecClient(filesystem)
+    if type(filesystem) is ReferenceFileSystem:
+        return ReferenceClient(filesystem)
+    return AsyncFsspecClient(filesystem) if filesystem.async_impl else FsspecClient(filesystem)
 
 
 class ReferenceClient(FsspecClient):

@@ -6,6 +6,7 @@ import posixpath
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from zvcore.errors import ZvcoreError, without_credentials
@@ -165,7 +166,7 @@ class RemoteStore(Store):
             yield from self._get_some(names[first : first + _OBJECTS_AHEAD])
 
     def _get_some(self, keys: builtins.list[str]) -> builtins.list[bytes | memoryview | None]:
-        arrived = self._arrived(keys)
+        arrived = self._arrived(keys, self._client.get_data)
         result: builtins.list[bytes | memoryview | None] = [None if one is None else one.data for one in arrived]
         others = [place for place, one in enumerate(arrived) if one is None]
         for place, data in zip(others, self.each(self.get, [keys[place] for place in others]), strict=True):
@@ -176,7 +177,7 @@ class RemoteStore(Store):
         return self._client.gives_parts()
 
     def snapshots(self, keys: Sequence[str], spans: Sequence[Span] | None = None) -> builtins.list[Snapshot | None]:
-        arrived = self._arrived(keys, spans)
+        arrived = self._arrived(keys, partial(self._client.get_objects, spans=spans))
         result: builtins.list[Snapshot | None] = [None] * len(keys)
         for place, one in enumerate(arrived):
             if one is not None and one.data is not None:
@@ -189,12 +190,12 @@ class RemoteStore(Store):
             result[place] = found
         return result
 
-    def _arrived(self, keys: Sequence[str], spans: Sequence[Span] | None = None) -> Sequence[Arrived | None]:
+    def _arrived(self, keys: Sequence[str], get: Callable[..., Any]) -> Sequence[Arrived | None]:
         """What came of these objects by one call."""
         if self._shared.looking and threading.get_ident() in self._shared.looking:
             return [None] * len(keys)
         paths = [self._path(key) for key in keys]
-        return self._client.get_objects(paths, self._shared.small_requests(1), spans) or [None] * len(keys)
+        return get(paths, self._shared.small_requests(1)) or [None] * len(keys)
 
     def get_ranges(
         self, key: str, ranges: Sequence[tuple[int, int]], *, stamp: Stamp | None = None

@@ -1,11 +1,11 @@
-"""Arrays in a repository of Icechunk, in a folder and in a bucket 5 ms away: read and written in a session, by zvcore
-and by zarr-python.
+"""Arrays in stores that another library has opened and zvcore only asks: sessions of Icechunk, file systems of fsspec.
 
-    pytest bench/test_icechunk.py --benchmark-enable      times
-    python -m bench.test_icechunk [word]                  ratios, all taking turns
+    pytest bench/test_foreign.py --benchmark-enable      times
+    python -m bench.test_foreign [word]                  ratios, all taking turns
 
-The arrays are those of `test_buckets`, the server is the small one of `test_objectstore`. Nothing that is written is
-committed. How long Icechunk itself takes for a chunk is in all rows.
+zvcore is given the store, and so is zarr-python with its pipelines. The arrays are those of `test_buckets`, the server
+is the small one of `test_objectstore`. What is written in a session is not committed. What Icechunk itself takes for
+a chunk is in all of its rows; the file system is one of a web server that is sent a header, so it is left to fsspec.
 """
 
 from __future__ import annotations
@@ -21,20 +21,24 @@ import icechunk
 import numpy as np
 import pytest
 import zarr
+from zarr.storage import FsspecStore
 
 import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.pipelines import PIPELINES, within
-from bench.test_buckets import FAR, end, server, upload
+from bench.test_buckets import FAR, end, put, server, upload
 from bench.test_patterns import ALL, AT, BOX, stored, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Calls = dict[str, "Callable[[], Any]"]
+# The store of an array, and where in it that is.
+Opened = tuple[Any, str]
 KINDS = ("chunks", "shards")
 PARTS: dict[str, Any] = {"all": ALL, "a plane": (AT,), "a box": BOX, "an item": (slice(AT, AT + 1),) * 3}
-THEIRS = [who for who in PIPELINES if who != "zarrs"]  # which does not know such stores
+THEIRS = [who for who in PIPELINES if who != "zarrs"]  # which knows few stores
+HEADERS = {"client_kwargs": {"headers": {"x-from": "bench"}}}
 icechunk.set_logs_filter("error")
 
 
@@ -66,46 +70,61 @@ def repository(delay: float | None) -> Any:
     )  # fmt: skip
 
 
-def opened(session: Any, who: str, kind: str, mode: Any) -> Any:
+def in_a_session(delay: float | None, kind: str, mode: str) -> Opened:
+    """Each has a session of its own."""
+    made = repository(delay)
+    session = made.readonly_session("main") if mode == "r" else made.writable_session("main")
+    return session.store, kind
+
+
+def on_the_web(delay: float, kind: str, mode: str) -> Opened:
+    place = put(delay, kind, "zstd", "of all")
+    return FsspecStore.from_url(f"{server(delay).endpoint}/bucket/{place}", storage_options=HEADERS), ""
+
+
+def opened(where: Callable[..., Opened], who: str, kind: str, mode: Any) -> Any:
+    store, path = where(kind=kind, mode=mode)
     if who == "zvcore":
-        return zvcore.open(session, mode)[kind]
+        found = zvcore.open(store, mode)
+        return found[path] if path else found
     with zarr.config.set({"codec_pipeline.path": PIPELINES[who]}):
-        return zarr.open_array(session.store, path=kind, mode=mode)
+        return zarr.open_array(store, path=path, mode=mode)
 
 
 def calls(work: dict[str, Callable[[], Any]]) -> Calls:
     return {who: one if who == "zvcore" else within(who, one) for who, one in work.items()}
 
 
-def reading(delay: float | None, kind: str, key: Any) -> Calls:
-    arrays = {who: opened(repository(delay).readonly_session("main"), who, kind, "r") for who in ("zvcore", *THEIRS)}
+def reading(where: Callable[..., Opened], kind: str, key: Any) -> Calls:
+    arrays = {who: opened(where, who, kind, "r") for who in ("zvcore", *THEIRS)}
     made = calls({who: partial(array.__getitem__, key) for who, array in arrays.items()})
     for one in made.values():
         np.testing.assert_array_equal(one(), values(kind)[key])
     return made
 
 
-def writing(delay: float | None, kind: str, key: Any) -> Calls:
-    """Each into a session of its own."""
+def writing(where: Callable[..., Opened], kind: str, key: Any) -> Calls:
     given = np.ascontiguousarray(values(kind)[key])
-    arrays = {who: opened(repository(delay).writable_session("main"), who, kind, "r+") for who in ("zvcore", *THEIRS)}
+    arrays = {who: opened(where, who, kind, "r+") for who in ("zvcore", *THEIRS)}
     return calls({who: partial(array.__setitem__, key, given) for who, array in arrays.items()})
 
 
+SESSIONS: dict[str, Callable[..., Opened]] = {
+    "by Icechunk": partial(in_a_session, None), "by Icechunk in a bucket 5 ms away": partial(in_a_session, FAR),
+}  # fmt: skip
+PLACES: dict[str, Callable[..., Opened]] = {
+    **SESSIONS, "by fsspec": partial(on_the_web, 0.0), "by fsspec 5 ms away": partial(on_the_web, FAR),
+}  # fmt: skip
 # Whole arrays are not written: every version of a chunk stays in the repository.
-TASKS = [
-    *(
-        (f"read {part} of {kind}", partial(reading, kind=kind, key=key))
-        for kind in KINDS
-        for part, key in PARTS.items()
-    ),
-    *((f"write a box of {kind}", partial(writing, kind=kind, key=BOX)) for kind in KINDS),
-]
 CONTESTS = [
-    Contest(f"{what}{where}", ("zvcore", *THEIRS), partial(make, delay))
-    for what, make in TASKS
-    for where, delay in {"": None, " in a bucket 5 ms away": FAR}.items()
-]
+    Contest(f"{what} {part} of {kind} {how}", ("zvcore", *THEIRS), partial(make, where, kind, PARTS[part]))
+    for what, make, parts, places in (
+        ("read", reading, tuple(PARTS), PLACES), ("write", writing, ("a box",), SESSIONS),
+    )
+    for kind in KINDS
+    for part in parts
+    for how, where in places.items()
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
