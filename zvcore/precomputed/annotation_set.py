@@ -187,13 +187,17 @@ class Annotations:
             raise ValueError(f"a box has two corners of {self._info.rank} coordinates")
         if not self._levels:
             raise NotFoundError("there is no spatial index", key=self.store.root)
-        parts = [self.form.empty(related=False)]
-        for values in self._levels[:levels]:
+
+        def within(values: IndexValues) -> list[Columns]:
             cells = self._cells(values, box)
+            parts = []
             for first in range(0, len(cells), _CELLS_AT_ONCE):
                 found = self._lists(values, cells[first : first + _CELLS_AT_ONCE])
                 parts.append(taken(found, meet_box(self.type, found, box[0], box[1])))
-        found = joined(parts)
+            return parts
+
+        of_levels = self.store.each(within, self._levels[:levels])
+        found = joined([self.form.empty(related=False), *itertools.chain(*of_levels)])
         # What extends over several cells stands in each of them.
         _, rows = np.unique(found[ID], return_index=True)
         return found if len(rows) == len(found[ID]) else taken(found, np.sort(rows))
