@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Mapping, ValuesView
+import threading
+import weakref
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any
 
 from zvcore.errors import InvalidKeyError, NotFoundError, ReadOnlyError, ZvcoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Callable, Container
 
     from zvcore.format import Node
     from zvcore.stores import Store
@@ -40,6 +42,46 @@ def refuse_names_of_documents(path: str, documents: Container[str]) -> None:
     for name in path.split("/"):
         if name in documents:
             raise InvalidKeyError(f"a member cannot be called {name!r}, as the format calls a document", key=path)
+
+
+class _Names(Iterator[str]):
+    """The names of a group's members, which are looked for when the first one is wanted, or how many they are.
+
+    `list(group)` asks that of the group when it has begun to iterate. It would be a second look.
+    """
+
+    def __init__(self, group: Group, look: Callable[[], Iterator[str]]) -> None:
+        self.group = group
+        self._look = look
+        self._found: Iterator[str] | None = None
+
+    def __next__(self) -> str:
+        if self._found is None:
+            self._found = self._look()
+        return next(self._found)
+
+    def count(self) -> int | None:
+        """How many there are now; None if the first one was wanted before."""
+        if self._found is not None:
+            return None
+        names = [*self._look()]
+        self._found = iter(names)
+        return len(names)
+
+
+# What each thread has begun to iterate over last.
+_begun = threading.local()
+
+
+class _Keys(KeysView[str]):
+    """The names of the members of a group."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__(group)
+        self._group = group
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._group)
 
 
 class _Members(ValuesView[Any]):
@@ -78,7 +120,18 @@ class Group(Mapping[str, Any]):
     __hash__ = object.__hash__
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        names: _Names | None = getattr(_begun, "names", lambda: None)()
+        count = names.count() if names is not None and names.group is self else None
+        return sum(1 for _ in self) if count is None else count
+
+    def _iterating(self, look: Callable[[], Iterator[str]]) -> Iterator[str]:
+        """What `__iter__` gives where to look for names means to wait."""
+        names = _Names(self, look)
+        _begun.names = weakref.ref(names)
+        return names
+
+    def keys(self) -> KeysView[str]:
+        return _Keys(self)
 
     def values(self) -> ValuesView[Any]:
         return _Members(self)

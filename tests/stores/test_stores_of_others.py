@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import zarr
@@ -147,3 +149,40 @@ def test_ranges_that_do_not_lie_within_their_object_say_so(store: Store) -> None
     store.put("b", b"0123456789")
     with pytest.raises(CorruptDataError, match=r"b: bytes 8\.\.13"):
         store.get_ranges_many([("a", [(0, 4), (6, 4)], None), ("b", [(8, 5)], None)])
+
+
+def test_what_describes_members_is_asked_for_at_once_and_once(watched: Watched) -> None:
+    group = zvcore.open(watched, "w", format="zarr3")
+    for number in range(20):
+        group.create_array(f"a{number}", shape=(4, number), dtype="u1", chunks=(2, 2))
+    watched.forget()
+    found = [array.shape for array in zvcore.open(watched).values()]
+    assert sorted(found) == [(4, number) for number in range(20)]
+    asked = Counter(key for key in watched.keys if key.startswith("a") and "/" in key)
+    assert len(asked) == 20 and set(asked.values()) == {1}
+    assert watched.together > 10
+
+
+def test_what_is_written_while_documents_are_looked_at_is_seen(store: Store) -> None:
+    store.put("a", b"one")
+    with store.looking_at(["a", "b"], around=["c"]):
+        assert (store.get("a"), store.get("b"), store.size("a"), store.exists("c")) == (b"one", None, 3, False)
+        store.put("a", b"three")
+        store.put("b", b"four")
+        assert (store.get("a"), store.get("b"), store.size("a")) == (b"three", b"four", 5)
+        store.delete("a")
+        assert store.get("a") is None and store.stamp("a") is None
+
+
+def test_what_lies_around_is_asked_for_too(watched: Watched, store: Store) -> None:
+    store.put("a/b/zarr.json", b"{}")
+    store.put("a/note", b"here")
+    inside = store.child("a/b")
+    watched.forget()
+    with inside.looking_at(["zarr.json"], ["other"], around=["note"]):
+        above = [one.get("note") for one in inside.above()]
+        assert (inside.get("zarr.json"), inside.get("note"), above) == (b"{}", None, [b"here", None])
+    assert watched.asked == {"get": 4} and watched.together == 4
+    with inside.looking_at(["nothing"], ["zarr.json"]):
+        assert inside.get("zarr.json") == b"{}"
+    assert watched.asked == {"get": 6}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zarr.storage import MemoryStore, WrapperStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
 __all__ = ["Watched"]
 
@@ -50,6 +50,11 @@ class Watched(WrapperStore[MemoryStore]):
     async def exists(self, key: str) -> bool:
         await self._wait("exists", key)
         return await self._store.exists(key)
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        self.asked["list"] += 1
+        async for name in self._store.list_dir(prefix):
+            yield name
 
     def forget(self) -> None:
         self.asked.clear()

@@ -104,7 +104,7 @@ class N5Group(WithAttributes, Group):
     def __iter__(self) -> Iterator[str]:
         if is_dataset(self._attrs.document):
             return iter(())
-        return iter(self.store.list_dir()[0])
+        return self._iterating(lambda: iter(self.store.list_dir()[0]))
 
     def _pairs(self) -> Iterator[tuple[str, Any]]:
         if is_dataset(self._attrs.document) or not self.store.remote:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from weakref import WeakSet
 
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
@@ -27,7 +29,7 @@ from zvcore.stores.writing import Anything, as_parts
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from typing_extensions import Buffer
@@ -50,6 +52,9 @@ _OBJECTS_AHEAD = 128
 _PARTS_AHEAD = 4
 # What zvcore notes while it works. Stores that take only what Zarr has cannot hold it.
 _NOTE = ".zvcore-"
+# The names that objects of Zarr v3 have in Icechunk, where chunks lie in folders whatever an array says.
+_OF_ZARR = re.compile(r"(?:^|/)(?:zarr\.json|c(?:/\d+)*)$")
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class _Version(NamedTuple):
@@ -71,6 +76,8 @@ class _Shared:
         self.locks: dict[str, threading.Lock] = {}
         self.changes: dict[str, int] = {}
         self.notes: dict[str, bytes] = {}
+        # Thread -> what it knows of objects that it has asked for, within `looking_at`.
+        self.looked: dict[int, dict[str, bytes | memoryview | None]] = {}
         # Of what never changes, which state of it this is.
         self.snapshot: str | None = None
 
@@ -84,7 +91,7 @@ def _after_fork() -> None:
     global _finding
     _finding = threading.Lock()
     for one in [*_shared]:
-        one.guard, one.locks = threading.Lock(), {}
+        one.guard, one.locks, one.looked = threading.Lock(), {}, {}
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -198,7 +205,7 @@ class ZarrPythonStore(Store):
         if before != stamp:
             raise changed(key, stamp)
         if start == 0 and length is None:
-            data = self._run(key, self._fetch(path, None))
+            data = known[path] if path in (known := self._known()) else self._run(key, self._fetch(path, None))
         else:
             size = self.size(key)
             if size is None:
@@ -314,14 +321,23 @@ class ZarrPythonStore(Store):
             raise
 
     def size(self, key: str) -> int | None:
-        return self._run(key, self._size(self._path(key)))
+        path = self._path(key)
+        if path in (known := self._known()):
+            data = known[path]
+            return None if data is None else len(data)
+        return self._run(key, self._size(path))
 
     def sizes(self, keys: Iterable[str]) -> builtins.list[int | None]:
         names = [*keys]
         return self._gather(names, [partial(self._size, self._path(key)) for key in names])
 
     def stamp(self, key: str) -> Stamp | None:
-        return self._run(key, self._version(self._path(key)))
+        path = self._path(key)
+        if path in (known := self._known()):
+            data = known[path]
+            changes = self._shared.changes.get(path, 0)
+            return None if data is None else _Version(changes, len(data), self._shared.snapshot)
+        return self._run(key, self._version(path))
 
     def stamps(self, keys: Sequence[str]) -> builtins.list[Stamp | None]:
         return [*self._gather(keys, [partial(self._version, self._path(key)) for key in keys])]
@@ -346,6 +362,8 @@ class ZarrPythonStore(Store):
             turn = asyncio.Semaphore(_AT_ONCE)
 
             async def look(name: str) -> tuple[str, bool]:
+                if self._never_holds(folder + name):
+                    return name, False
                 async with turn:
                     return name, await self._size(folder + name) is not None
 
@@ -357,6 +375,46 @@ class ZarrPythonStore(Store):
         folders = {name for name, is_object in named if not is_object} | {a for a, _, b in _split(noted) if b}
         objects = {name for name, is_object in named if is_object} | {a for a, _, b in _split(noted) if not b}
         return sorted(folders), sorted(objects)
+
+    # --- several documents at once
+
+    @contextmanager
+    def looking_at(
+        self, keys: Sequence[str], otherwise: Sequence[str] = (), around: Sequence[str] = ()
+    ) -> Iterator[None]:
+        looked, me = self._shared.looked, threading.get_ident()
+        if me in looked:
+            yield
+            return
+        known = looked[me] = {}
+        folders = [self.prefix, *(cast("ZarrPythonStore", one).prefix for one in self.above())]
+        beside = [folder + key for folder in folders for key in around]
+        try:
+            self._look([*map(self._path, keys), *beside], known)
+            if keys and not any(known.get(self._path(key)) for key in keys):
+                self._look([*map(self._path, otherwise)], known)
+            yield
+        finally:
+            del looked[me]
+
+    def _look(self, paths: Sequence[str], known: dict[str, bytes | memoryview | None]) -> None:
+        """Ask for these objects at once. What fails is asked for again by who needs it."""
+
+        async def one(path: str) -> None:
+            with suppress(Exception):
+                changes = self._shared.changes.get(path, 0)
+                data = await self._fetch(path, None)
+                if self._shared.changes.get(path, 0) == changes:
+                    known[path] = data
+
+        self._gather(paths, [partial(one, path) for path in paths])
+
+    def _never_holds(self, path: str) -> bool:
+        return not (_OF_ZARR.search(path) or _takes_any_key(self.given))
+
+    def _known(self) -> Mapping[str, bytes | memoryview | None]:
+        """What this thread knows of objects, without asking."""
+        return self._shared.looked.get(threading.get_ident(), _NOTHING) if self._shared.looked else _NOTHING
 
     def _folder(self, prefix: str) -> str:
         prefix = prefix_path(prefix)
@@ -378,6 +436,8 @@ class ZarrPythonStore(Store):
     def _count(self, path: str) -> None:
         with self._shared.guard:
             self._shared.changes[path] = self._shared.changes.get(path, 0) + 1
+            for known in [*self._shared.looked.values()]:
+                known.pop(path, None)
 
     def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
         if not self.put_each([(key, data, stamp)])[0]:

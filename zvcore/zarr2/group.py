@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from zvcore.cached import cached_property
@@ -147,10 +148,9 @@ class Zarr2Group(Group):
 
     def __iter__(self) -> Iterator[str]:
         if self._told is None:
-            yield from members_in(self.store, DOCUMENT, GROUP)
-            return
+            return self._iterating(partial(members_in, self.store, DOCUMENT, GROUP))
         split = (key.split("/") for key in self._told)
-        yield from sorted({parts[0] for parts in split if len(parts) == 2 and parts[1] in (DOCUMENT, GROUP)})
+        return iter(sorted({parts[0] for parts in split if len(parts) == 2 and parts[1] in (DOCUMENT, GROUP)}))
 
     def _pairs(self) -> Iterator[tuple[str, Any]]:
         if self._told is not None or not self.store.remote:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from zvcore import documents
@@ -109,9 +110,8 @@ class Zarr3Group(Group):
 
     def __iter__(self) -> Iterator[str]:
         if self._consolidated is not None:
-            yield from self._consolidated.names()
-            return
-        yield from members_in(self.store, DOCUMENT)
+            return iter(self._consolidated.names())
+        return self._iterating(partial(members_in, self.store, DOCUMENT))
 
     def _pairs(self) -> Iterator[tuple[str, Any]]:
         if self._consolidated is not None or not self.store.remote:
