@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import icechunk
 import numpy as np
 import pytest
+import xarray
 import zarr
 from zarr.storage import FsspecStore
 
@@ -27,7 +28,9 @@ import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.pipelines import PIPELINES, within
 from bench.test_buckets import FAR, end, put, server, upload
+from bench.test_opening import MEMBERS
 from bench.test_patterns import ALL, AT, BOX, stored, values
+from bench.test_xarray import stored as dataset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,6 +55,12 @@ def folder() -> Path:
         array = zarr.open_array(stored(kind, "zstd"), mode="r")
         copy = zarr.from_array(session.store, data=array, name=kind, write_data=False)
         copy[...] = array[...]
+    group = zarr.create_group(session.store, path="group")
+    for number in range(MEMBERS):
+        group.create_array(str(number), shape=(10,), chunks=(10,), dtype="f4")
+    xarray.open_zarr(dataset(3)).drop_encoding().to_zarr(
+        session.store, group="dataset", consolidated=False, zarr_format=3
+    )
     session.commit("arrays")
     return place
 
@@ -109,6 +118,34 @@ def writing(where: Callable[..., Opened], kind: str, key: Any) -> Calls:
     return calls({who: partial(array.__setitem__, key, given) for who, array in arrays.items()})
 
 
+def listing(where: Callable[..., Opened]) -> Calls:
+    store, path = where(kind="group", mode="r")
+    return {
+        "zvcore": lambda: [*zvcore.open(store)[path]],
+        "zarr": lambda: [*zarr.open_group(store, path=path, mode="r")],
+    }
+
+
+def opening_members(where: Callable[..., Opened]) -> Calls:
+    store, path = where(kind="group", mode="r")
+    return {
+        "zvcore": lambda: [array.shape for array in zvcore.open(store)[path].values()],
+        "zarr": lambda: [array.shape for _, array in zarr.open_group(store, path=path, mode="r").arrays()],
+    }
+
+
+def opening_datasets(where: Callable[..., Opened]) -> Calls:
+    store, path = where(kind="dataset", mode="r")
+    return {
+        "zvcore": lambda: xarray.open_dataset(store, engine="zvcore", group=path),
+        "zarr": lambda: xarray.open_dataset(store, engine="zarr", group=path, consolidated=False),
+    }
+
+
+GROUPS = {
+    f"list a group of {MEMBERS} arrays": listing, f"open {MEMBERS} arrays of a group": opening_members,
+    "open a dataset of xarray": opening_datasets,
+}  # fmt: skip
 SESSIONS: dict[str, Callable[..., Opened]] = {
     "by Icechunk": partial(in_a_session, None), "by Icechunk in a bucket 5 ms away": partial(in_a_session, FAR),
 }  # fmt: skip
@@ -124,6 +161,10 @@ CONTESTS = [
     for kind in KINDS
     for part in parts
     for how, where in places.items()
+] + [
+    Contest(f"{what} {how}", ("zvcore", "zarr"), partial(make, where))
+    for what, make in GROUPS.items()
+    for how, where in SESSIONS.items()
 ]  # fmt: skip
 
 
@@ -134,6 +175,7 @@ def _server_ends() -> Iterator[None]:
     end()
 
 
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")  # of the dataset that is copied
 @pytest.mark.parametrize(*entrants(CONTESTS))
 def test_contest(benchmark: Any, contest: Contest, who: str) -> None:
     contest.run(benchmark, who)

@@ -182,7 +182,7 @@ def test_a_child_has_the_locks_of_a_store_of_zarr_python_to_itself() -> None:
         store = open_store(zarr.storage.MemoryStore(), "w")
         held, go_on = threading.Event(), threading.Event()
         def hold():
-            with store.lock("a"), store._shared.guard:
+            with store.lock("a"), store._place._guard:
                 held.set()
                 go_on.wait()
         thread = threading.Thread(target=hold)

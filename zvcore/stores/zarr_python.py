@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
-import threading
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 
 from zvcore.errors import ConflictError, InvalidKeyError, ZvcoreError
-from zvcore.stores.again import changed
+from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.base import Snapshot, Stamp, Store, check_span, prefix_path
 from zvcore.stores.clients import failure
 from zvcore.stores.files import encode_key
@@ -26,10 +22,11 @@ from zvcore.stores.local import LocalStore
 from zvcore.stores.ranges import coalesce
 from zvcore.stores.request_threads import LIMIT, side_by_side
 from zvcore.stores.writing import Anything, as_parts
+from zvcore.stores.zarr_python_places import Version, place_of
 
 if TYPE_CHECKING:
     import builtins
-    from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Hashable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from typing_extensions import Buffer
@@ -37,6 +34,7 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store as Given
 
     from zvcore.stores.base import Span
+    from zvcore.stores.zarr_python_places import Known, Place
 
 __all__ = ["ZarrPythonStore", "of_zarr_python"]
 
@@ -54,47 +52,6 @@ _PARTS_AHEAD = 4
 _NOTE = ".zvcore-"
 # The names that objects of Zarr v3 have in Icechunk, where chunks lie in folders whatever an array says.
 _OF_ZARR = re.compile(r"(?:^|/)(?:zarr\.json|c(?:/\d+)*)$")
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-class _Version(NamedTuple):
-    """How often this process has changed the object through zvcore, its size, and of which snapshot it is."""
-
-    changes: int
-    size: int
-    snapshot: str | None
-
-
-class _Shared:
-    """What all views of one place share in this process: locks, how often objects were changed, and notes."""
-
-    def __init__(self, given: Given) -> None:
-        self.given = given
-        # What this place is called by those who may outlive it: `id` is given to another one afterwards.
-        self.name = object()
-        self.guard = threading.Lock()
-        self.locks: dict[str, threading.Lock] = {}
-        self.changes: dict[str, int] = {}
-        self.notes: dict[str, bytes] = {}
-        # Thread -> what it knows of objects that it has asked for, within `looking_at`.
-        self.looked: dict[int, dict[str, bytes | memoryview | None]] = {}
-        # Of what never changes, which state of it this is.
-        self.snapshot: str | None = None
-
-
-_shared: WeakSet[_Shared] = WeakSet()
-_finding = threading.Lock()
-
-
-def _after_fork() -> None:
-    # Another thread may have held them, which is not here to release them.
-    global _finding
-    _finding = threading.Lock()
-    for one in [*_shared]:
-        one.guard, one.locks, one.looked = threading.Lock(), {}, {}
-
-
-os.register_at_fork(after_in_child=_after_fork)
 
 
 def of_zarr_python(given: Any, read_only: bool) -> Store:
@@ -123,16 +80,13 @@ class ZarrPythonStore(Store):
     remote = True
     can_lock = True
 
-    def __init__(self, given: Given, prefix: str = "", *, read_only: bool = False) -> None:
+    def __init__(self, given: Given, prefix: str = "", *, read_only: bool = False, place: Place | None = None) -> None:
         self.given = given
         self.prefix = f"{prefix}/" if prefix else ""
         self.read_only = read_only
-        with _finding:
-            # Every look at a session of Icechunk gives another store, which equals the others.
-            self._shared = next((one for one in _shared if one.given == given), None) or _Shared(given)
-            _shared.add(self._shared)
-        self._shared.snapshot = _snapshot_of(given)
-        self.root = f"<{type(given).__module__.partition('.')[0]} {type(given).__name__} {id(self._shared):x}>"
+        self._place = place_of(given) if place is None else place
+        self._place.snapshot = _snapshot_of(given)
+        self.root = f"<{type(given).__module__.partition('.')[0]} {type(given).__name__} {id(self._place):x}>"
         self.root += f"/{prefix}" if prefix else ""
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -184,7 +138,7 @@ class ZarrPythonStore(Store):
     # --- reading
 
     async def _fetch(self, path: str, asked: ByteRequest | None) -> bytes | memoryview | None:
-        noted = self._shared.notes.get(path)
+        noted = self._place.notes.get(path)
         if noted is not None:
             start, length = _span_of(asked, len(noted))
             return noted[start : start + length]
@@ -201,21 +155,10 @@ class ZarrPythonStore(Store):
     ) -> bytes | memoryview | None:
         check_span(start, length)
         path = self._path(key)
-        before = None if stamp is None else self.stamp(key)
-        if before != stamp:
-            raise changed(key, stamp)
-        if start == 0 and length is None:
-            data = known[path] if path in (known := self._known()) else self._run(key, self._fetch(path, None))
-        else:
-            size = self.size(key)
-            if size is None:
-                return None
-            first = max(0, size + start) if start < 0 else min(start, size)
-            last = size if length is None else min(first + length, size)
-            data = b"" if first == last else self._run(key, self._fetch(path, RangeByteRequest(first, last)))
-        if isinstance(stamp, _Version) and (data is None or self._shared.changes.get(path, 0) != stamp.changes):
-            raise changed(key, stamp)
-        return data
+        if stamp is None and start == 0 and length is None:
+            return known[path] if path in (known := self._place.known()) else self._run(key, self._fetch(path, None))
+        found = self.snapshot(key, start, length, stamp=stamp)
+        return None if found is None else found.data
 
     def get_many(self, keys: Iterable[str]) -> Iterator[bytes | memoryview | None]:
         names = [*keys]
@@ -226,19 +169,38 @@ class ZarrPythonStore(Store):
     def snapshot(
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
     ) -> Snapshot | None:
-        if stamp is None and start == 0 and length is None:
-            return self.snapshots([key])[0]
-        return super().snapshot(key, start, length, stamp=stamp)
+        check_span(start, length)
+        if stamp is None:
+            return self.snapshots([key], [(start, length)])[0]
+        return self._run(key, self._snapshot(key, start, length, stamp))
 
     def snapshots(self, keys: Sequence[str], spans: Sequence[Span] | None = None) -> builtins.list[Snapshot | None]:
-        if spans is not None:
-            return super().snapshots(keys, spans)
-        # Whoever changes one meanwhile makes its version another one than this.
-        changes = [self._shared.changes.get(self._path(key), 0) for key in keys]
-        return [
-            None if data is None else Snapshot(data, len(data), _Version(count, len(data), self._shared.snapshot))
-            for count, data in zip(changes, self.get_many(keys), strict=True)
-        ]
+        wanted = [(0, None)] * len(keys) if spans is None else spans
+        found: builtins.list[Snapshot | None] = []
+        for attempt in again(keys[0] if len(keys) == 1 else self.root, BEING_REPLACED):
+            with attempt:
+                found = self._gather(
+                    keys, [partial(self._snapshot, key, *span, None) for key, span in zip(keys, wanted, strict=True)]
+                )
+        return found
+
+    async def _snapshot(self, key: str, start: int, length: int | None, stamp: Stamp | None) -> Snapshot | None:
+        path = self._path(key)
+        if stamp is None and start == 0 and length is None:
+            # Whoever changes it meanwhile makes its version another one than this.
+            changes, data = self._place.changes(path), await self._fetch(path, None)
+            return None if data is None else Snapshot(data, len(data), self._place.version(changes, len(data)))
+        version = await self._version(path)
+        if stamp is not None and version != stamp:
+            raise changed(key, stamp)
+        if version is None:
+            return None
+        first = max(0, version.size + start) if start < 0 else min(start, version.size)
+        last = version.size if length is None else min(first + length, version.size)
+        data = b"" if first == last else await self._fetch(path, RangeByteRequest(first, last))
+        if data is None or len(data) != last - first or self._place.changes(path) != version.changes:
+            raise changed(key, version)
+        return Snapshot(data, version.size, version)
 
     async def aget(self, key: str, start: int = 0, length: int | None = None) -> bytes | memoryview | None:
         check_span(start, length)
@@ -269,7 +231,7 @@ class ZarrPythonStore(Store):
         self, key: str, ranges: Sequence[tuple[int, int]], stamp: Stamp | None
     ) -> builtins.list[memoryview] | None:
         path = self._path(key)
-        version = stamp if isinstance(stamp, _Version) else await self._version(path)
+        version = stamp if isinstance(stamp, Version) else await self._version(path)
         if version is None and stamp is None:
             return None
         if version is None or (stamp is not None and version != stamp):
@@ -277,7 +239,7 @@ class ZarrPythonStore(Store):
         spans = coalesce(key, ranges, version.size, _GAP, _LARGEST_SPAN)
         found = await self._spans(path, [(start, stop) for start, stop, _ in spans])
         # What never changes need not be looked at again.
-        if (version.snapshot is None or version.snapshot != self._shared.snapshot) and (
+        if (version.snapshot is None or version.snapshot != self._place.snapshot) and (
             await self._version(path) != version
         ):
             raise changed(key, version)
@@ -301,14 +263,14 @@ class ZarrPythonStore(Store):
 
         return await asyncio.gather(*[one(start, stop) for start, stop in spans])
 
-    async def _version(self, path: str) -> _Version | None:
-        changes = self._shared.changes.get(path, 0)
+    async def _version(self, path: str) -> Version | None:
+        changes = self._place.changes(path)
         size = await self._size(path)
-        return None if size is None else _Version(changes, size, self._shared.snapshot)
+        return None if size is None else self._place.version(changes, size)
 
     async def _size(self, path: str) -> int | None:
-        if path in self._shared.notes:
-            return len(self._shared.notes[path])
+        if path in self._place.notes:
+            return len(self._place.notes[path])
         try:
             size = await self.given.getsize(path)
             # Icechunk says of chunks that there are not that they have no bytes.
@@ -322,7 +284,7 @@ class ZarrPythonStore(Store):
 
     def size(self, key: str) -> int | None:
         path = self._path(key)
-        if path in (known := self._known()):
+        if path in (known := self._place.known()):
             data = known[path]
             return None if data is None else len(data)
         return self._run(key, self._size(path))
@@ -333,17 +295,16 @@ class ZarrPythonStore(Store):
 
     def stamp(self, key: str) -> Stamp | None:
         path = self._path(key)
-        if path in (known := self._known()):
+        if path in (known := self._place.known()):
             data = known[path]
-            changes = self._shared.changes.get(path, 0)
-            return None if data is None else _Version(changes, len(data), self._shared.snapshot)
+            return None if data is None else self._place.version(self._place.changes(path), len(data))
         return self._run(key, self._version(path))
 
     def stamps(self, keys: Sequence[str]) -> builtins.list[Stamp | None]:
         return [*self._gather(keys, [partial(self._version, self._path(key)) for key in keys])]
 
     def settled(self, stamp: Stamp) -> bool:
-        return isinstance(stamp, _Version) and stamp.snapshot is not None
+        return isinstance(stamp, Version) and stamp.snapshot is not None
 
     def list(self, prefix: str = "") -> Iterator[str]:
         folder = self._folder(prefix)
@@ -351,7 +312,7 @@ class ZarrPythonStore(Store):
         async def found() -> builtins.list[str]:
             return [path async for path in self.given.list_prefix(folder)]
 
-        paths = {*self._run(prefix, found()), *self._shared.notes}
+        paths = {*self._run(prefix, found()), *self._place.notes}
         return iter(sorted(_keys(path[len(self.prefix) :] for path in paths if path.startswith(folder))))
 
     def list_dir(self, prefix: str = "") -> tuple[builtins.list[str], builtins.list[str]]:
@@ -371,7 +332,7 @@ class ZarrPythonStore(Store):
             return await asyncio.gather(*[look(name) for name in _keys(names)])
 
         named = self._run(prefix, found())
-        noted = [path[len(folder) :] for path in self._shared.notes if path.startswith(folder)]
+        noted = [path[len(folder) :] for path in self._place.notes if path.startswith(folder)]
         folders = {name for name, is_object in named if not is_object} | {a for a, _, b in _split(noted) if b}
         objects = {name for name, is_object in named if is_object} | {a for a, _, b in _split(noted) if not b}
         return sorted(folders), sorted(objects)
@@ -382,39 +343,28 @@ class ZarrPythonStore(Store):
     def looking_at(
         self, keys: Sequence[str], otherwise: Sequence[str] = (), around: Sequence[str] = ()
     ) -> Iterator[None]:
-        looked, me = self._shared.looked, threading.get_ident()
-        if me in looked:
+        with self._place.looking() as known:
+            if known is not None:
+                folders = [self.prefix, *(cast("ZarrPythonStore", one).prefix for one in self.above())]
+                self._look([*map(self._path, keys), *(folder + key for folder in folders for key in around)], known)
+                if keys and not any(known.get(self._path(key)) for key in keys):
+                    self._look([*map(self._path, otherwise)], known)
             yield
-            return
-        known = looked[me] = {}
-        folders = [self.prefix, *(cast("ZarrPythonStore", one).prefix for one in self.above())]
-        beside = [folder + key for folder in folders for key in around]
-        try:
-            self._look([*map(self._path, keys), *beside], known)
-            if keys and not any(known.get(self._path(key)) for key in keys):
-                self._look([*map(self._path, otherwise)], known)
-            yield
-        finally:
-            del looked[me]
 
-    def _look(self, paths: Sequence[str], known: dict[str, bytes | memoryview | None]) -> None:
+    def _look(self, paths: Sequence[str], known: Known) -> None:
         """Ask for these objects at once. What fails is asked for again by who needs it."""
 
         async def one(path: str) -> None:
             with suppress(Exception):
-                changes = self._shared.changes.get(path, 0)
+                changes = self._place.changes(path)
                 data = await self._fetch(path, None)
-                if self._shared.changes.get(path, 0) == changes:
+                if self._place.changes(path) == changes:
                     known[path] = data
 
         self._gather(paths, [partial(one, path) for path in paths])
 
     def _never_holds(self, path: str) -> bool:
         return not (_OF_ZARR.search(path) or _takes_any_key(self.given))
-
-    def _known(self) -> Mapping[str, bytes | memoryview | None]:
-        """What this thread knows of objects, without asking."""
-        return self._shared.looked.get(threading.get_ident(), _NOTHING) if self._shared.looked else _NOTHING
 
     def _folder(self, prefix: str) -> str:
         prefix = prefix_path(prefix)
@@ -428,16 +378,10 @@ class ZarrPythonStore(Store):
 
     async def _store(self, path: str, data: bytes) -> None:
         if _is_note(path) and not _takes_any_key(self.given):
-            self._shared.notes[path] = data
+            self._place.notes[path] = data
         else:
             await self.given.set(path, default_buffer_prototype().buffer.from_bytes(data))
-        self._count(path)
-
-    def _count(self, path: str) -> None:
-        with self._shared.guard:
-            self._shared.changes[path] = self._shared.changes.get(path, 0) + 1
-            for known in [*self._shared.looked.values()]:
-                known.pop(path, None)
+        self._place.is_changed(path)
 
     def put_if_unchanged(self, key: str, data: Buffer | Sequence[Buffer], stamp: Stamp | None) -> None:
         if not self.put_each([(key, data, stamp)])[0]:
@@ -461,19 +405,19 @@ class ZarrPythonStore(Store):
         conditional = {self._path(key) for key, _, condition in wanted if not isinstance(condition, Anything)}
         with ExitStack() as held:
             for path in sorted(conditional):
-                held.enter_context(self._lock_of(f"{path}\0"))
+                held.enter_context(self._place.lock_of(f"{path}\0"))
             return self._gather([key for key, _, _ in wanted], [*work.values()])
 
     def delete(self, key: str) -> bool:
         self._refuse_if_read_only(key)
         path = self._path(key)
-        if self._shared.notes.pop(path, None) is not None:
-            self._count(path)
+        if self._place.notes.pop(path, None) is not None:
+            self._place.is_changed(path)
             return True
         if self.size(key) is None:
             return False
         self._run(key, self.given.delete(path))
-        self._count(path)
+        self._place.is_changed(path)
         return True
 
     def delete_prefix(self, prefix: str) -> int:
@@ -491,7 +435,7 @@ class ZarrPythonStore(Store):
 
     @contextmanager
     def _held(self, path: str, key: str, timeout: float | None) -> Iterator[None]:
-        lock = self._lock_of(path)
+        lock = self._place.lock_of(path)
         if not lock.acquire(timeout=-1 if timeout is None else timeout):
             raise ConflictError(f"someone else has held the lock for all of {timeout} s", key=key)
         try:
@@ -499,22 +443,18 @@ class ZarrPythonStore(Store):
         finally:
             lock.release()
 
-    def _lock_of(self, path: str) -> threading.Lock:
-        with self._shared.guard:
-            return self._shared.locks.setdefault(path, threading.Lock())
-
     def object_id(self, key: str) -> Hashable:
-        return (self._shared.name, self._path(key))
+        return (self._place.name, self._path(key))
 
     def child(self, prefix: str) -> Store:
         folder = self._folder(prefix).rstrip("/")
-        return ZarrPythonStore(self.given, folder, read_only=self.read_only)
+        return ZarrPythonStore(self.given, folder, read_only=self.read_only, place=self._place)
 
     def above(self) -> Iterator[Store]:
         parts = self.prefix.rstrip("/").split("/") if self.prefix else []
         while parts:
             parts.pop()
-            yield ZarrPythonStore(self.given, "/".join(parts), read_only=self.read_only)
+            yield ZarrPythonStore(self.given, "/".join(parts), read_only=self.read_only, place=self._place)
 
 
 def _rebuild(given: Given, prefix: str, read_only: bool) -> ZarrPythonStore:
