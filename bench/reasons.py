@@ -32,6 +32,11 @@ REASONS = (
         "which would be the new array's values, are an error",
     ),
     (
+        "foreign", r"open and read an item of .* by fsspec.*",
+        "zvcore asks for the documents of all formats and the notes of unfinished conversions too, eight requests at once "
+        "and zarr-python three; each takes a third of a millisecond of fsspec's loop",
+    ),
+    (
         "formats", r"open and read a chunk, n5 .*, in a bucket.*",
         "tensorstore, which does not find N5 out, is told the format; zvcore asks for the documents of all formats",
     ),

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 import xarray
 import zarr
-from zarr.storage import FsspecStore
+from zarr.storage import FsspecStore, StorePath
 
 import zvcore
 from bench.contest import Contest, entrants, run_alone
@@ -94,8 +94,7 @@ def on_the_web(delay: float, kind: str, mode: str) -> Opened:
 def opened(where: Callable[..., Opened], who: str, kind: str, mode: Any) -> Any:
     store, path = where(kind=kind, mode=mode)
     if who == "zvcore":
-        found = zvcore.open(store, mode)
-        return found[path] if path else found
+        return zvcore.open(StorePath(store, path), mode)
     with zarr.config.set({"codec_pipeline.path": PIPELINES[who]}):
         return zarr.open_array(store, path=path, mode=mode)
 
@@ -116,6 +115,15 @@ def writing(where: Callable[..., Opened], kind: str, key: Any) -> Calls:
     given = np.ascontiguousarray(values(kind)[key])
     arrays = {who: opened(where, who, kind, "r+") for who in ("zvcore", *THEIRS)}
     return calls({who: partial(array.__setitem__, key, given) for who, array in arrays.items()})
+
+
+def opening(where: Callable[..., Opened], kind: str, key: Any) -> Calls:
+    """Both are to find the format out."""
+    return calls({who: partial(item_of, where, who, kind, key) for who in ("zvcore", *THEIRS)})
+
+
+def item_of(where: Callable[..., Opened], who: str, kind: str, key: Any) -> Any:
+    return opened(where, who, kind, "r")[key]
 
 
 def listing(where: Callable[..., Opened]) -> Calls:
@@ -157,6 +165,7 @@ CONTESTS = [
     Contest(f"{what} {part} of {kind} {how}", ("zvcore", *THEIRS), partial(make, where, kind, PARTS[part]))
     for what, make, parts, places in (
         ("read", reading, tuple(PARTS), PLACES), ("write", writing, ("a box",), SESSIONS),
+        ("open and read", opening, ("an item",), PLACES),
     )
     for kind in KINDS
     for part in parts

@@ -251,3 +251,43 @@ def test_parts_and_ends_and_what_is_not_there(store: Store) -> None:
 def test_it_is_sent_by_pickle(store: Store) -> None:
     store.put("a", b"0123456789")
     assert pickle.loads(pickle.dumps(store)).get("a") == b"0123456789"
+
+
+def test_documents_are_looked_at_once_and_not_for_their_versions(bucket: Bucket, array: zvcore.Array) -> None:
+    bucket.forget()
+    found = zvcore.open(bucket)
+    assert found.shape == VALUES.shape
+    assert bucket.asked["info"] == 0
+    assert max(bucket.beside.values()) >= 6  # what tells the format, and the notes of unfinished conversions
+    bucket.forget()
+    zvcore.open(bucket, "r+", format="zarr3")[0, 0] = 5
+    assert zvcore.open(bucket)[0, 0] == 5
+
+
+def test_a_look_tells_versions_where_they_are_asked_for(bucket: Bucket, store: Store) -> None:
+    store.put("a", b"one")
+    store.put("b", b"one")
+    outside = store.stamp("a")
+    with store.looking_at(["a", "b", "c"]):
+        bucket.forget()
+        assert (store.get("a"), store.get("c"), store.size("a"), store.exists("c")) == (b"one", None, 3, False)
+        assert not bucket.asked
+        assert store.stamp("a") == outside and store.stamp("c") is None
+        assert store.stamp("a") == outside
+        assert bucket.asked == {"info": 1}
+        found = store.snapshot("b")
+        assert found is not None and (bytes(found.data), found.stamp) == (b"one", store.stamp("b"))
+    store.put_if_unchanged("b", b"two", found.stamp)
+    assert store.get("b") == b"two"
+
+
+def test_a_change_after_a_look_is_not_lost(bucket: Bucket, store: Store) -> None:
+    store.put("a", b"one")
+    with store.looking_at(["a"]):
+        bucket.objects["in/side/a"] = b"two"  # by somebody else
+        found = store.snapshot("a")
+        assert found is not None and bytes(found.data) == b"two"
+        bucket.objects["in/side/a"] = b"six"
+        with pytest.raises(ConflictError):
+            store.put_if_unchanged("a", b"mine", found.stamp)
+    assert store.get("a") == b"six"

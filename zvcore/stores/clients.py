@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Span
     from zvcore.stores.writing import Anything
 
-__all__ = ["Arrived", "ChangedError", "Client", "Found", "Version", "are_same", "check_length", "facts_of"]
+__all__ = ["Arrived", "ChangedError", "Client", "Found", "Version", "are_same", "check_length", "facts_of", "nameless"]
 
 
 class Version(NamedTuple):
@@ -33,6 +33,18 @@ class Version(NamedTuple):
     number: str | None
     modified: float | None
     size: int
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it tells the version: a look at an object may have told no more than its size."""
+        return self.number != _NAMELESS
+
+
+_NAMELESS = "\0"
+
+
+def nameless(size: int) -> Version:
+    return Version(None, _NAMELESS, None, size)
 
 
 class Found(NamedTuple):
@@ -114,6 +126,12 @@ class Client(ABC):
     def get_data(self, paths: Sequence[str], at_once: int) -> builtins.list[Arrived | None] | None:
         """`get_objects` of all of each, for those who do not ask `version_of` what came."""
         return self.get_objects(paths, at_once)
+
+    def look_at(
+        self, paths: Sequence[str], spans: Sequence[Span] | None = None
+    ) -> builtins.list[Arrived | None] | None:
+        """`get_objects` of a few, whose versions may be `nameless`: for those who want to know what there is."""
+        return self.get_objects(paths, len(paths), spans)
 
     def gives_parts(self) -> bool:
         """Whether a part of an object costs no more requests than all of it."""

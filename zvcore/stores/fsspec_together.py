@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fsspec.asyn import sync
 
-from zvcore.stores.clients import Arrived, ChangedError, Version
+from zvcore.stores.clients import Arrived, ChangedError, Version, nameless
 from zvcore.stores.fsspec_client import NOT_THERE, FsspecClient, part_of, replacing, wants_all, within
 from zvcore.stores.writing import Anything
 
@@ -33,7 +33,7 @@ class AsyncFsspecClient(FsspecClient):
                 data = await filesystem._cat_file(path)
             except FileNotFoundError:
                 return Arrived(None, None, 0)
-            return Arrived(None, memoryview(data), len(data))
+            return Arrived(nameless(len(data)), memoryview(data), len(data))
 
         return _without_errors(self._together(one, paths, at_once))
 
@@ -54,6 +54,11 @@ class AsyncFsspecClient(FsspecClient):
             return Arrived(version, part_of(data, version.size, first, last), version.size)
 
         return _without_errors(self._together(one, [*zip(paths, spans or [(0, None)] * len(paths))], at_once))
+
+    def look_at(
+        self, paths: Sequence[str], spans: Sequence[Span] | None = None
+    ) -> builtins.list[Arrived | None] | None:
+        return self.get_data(paths, len(paths)) if spans is None else self.get_objects(paths, len(paths), spans)
 
     def version_of(self, arrived: Arrived) -> Version:
         version: Version = arrived.head

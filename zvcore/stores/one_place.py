@@ -166,6 +166,8 @@ class LookedAt:
         self._file = file
         self._known: dict[str, Found | ZvcoreError | None] = {**(known or {})}
         self._all_below = all_below
+        # The versions of what was looked at without them.
+        self._named: dict[str, Version | None] = {}
         # What has been stored or removed since.
         self._changed: set[str] = set()
 
@@ -177,6 +179,7 @@ class LookedAt:
         """These are to be asked for anew."""
         for path in paths:
             self._known.pop(path, None)
+            self._named.pop(path, None)
             self._changed.add(path)
 
     def used(self) -> AbstractContextManager[None]:
@@ -199,7 +202,7 @@ class LookedAt:
             return {}
         begun = time.perf_counter()
         spans = None if self._file is None else [(0, self._length(path)) for path in paths]
-        arrived = client.get_objects(paths, len(paths), spans) or ()
+        arrived = client.look_at(paths, spans) or ()
         if any(arrived):
             self._place.took(time.perf_counter() - begun)
         return {
@@ -239,9 +242,23 @@ class LookedAt:
             raise found
         return found
 
-    def part(self, path: str, start: int, stop: int | None) -> tuple[Found | None, Version | None]:
-        """(bytes of an object, None), or (None, a version): they are to be asked for, and to be of that."""
+    def version(self, path: str, *, named: bool) -> Version | None:
+        """What is there; `named`: so that another version can be told from it."""
         found = self.look(path)
+        if found is None or not named or found.version.is_named:
+            return None if found is None else found.version
+        if path not in self._named:
+            self._named[path] = self._place.client.head(path)
+        return self._named[path]
+
+    def part(self, path: str, start: int, stop: int | None, *, named: bool) -> tuple[Found | None, Version | None]:
+        """(bytes of an object, None), or (None, a version): they are to be asked for, and to be of that. `named`: what
+        version they are of has to be known.
+        """
+        found = self.look(path)
+        if named and found is not None and not found.version.is_named:
+            self.forget([path])
+            found = self._known[path] = self._place.client.get(path, 0, None, None)
         if found is None:
             return None, None
         data = found.data

@@ -105,9 +105,11 @@ class RemoteStore(Store):
 
     # --- reading
 
-    def _fetch(self, path: str, key: str, start: int, stop: int | None, stamp: Stamp | None) -> Found | None:
+    def _fetch(
+        self, path: str, key: str, start: int, stop: int | None, stamp: Stamp | None, named: bool = False
+    ) -> Found | None:
         if self._shared.looking and (near := self._shared.looking.get(threading.get_ident())) is not None:
-            found, elsewhere = near.part(path, start, stop)
+            found, elsewhere = near.part(path, start, stop, named=named or stamp is not None)
             told = elsewhere if found is None else found.version
             if stamp is not None and told is not None and told != stamp:
                 raise changed(key, stamp)
@@ -147,7 +149,7 @@ class RemoteStore(Store):
         self, key: str, start: int = 0, length: int | None = None, *, stamp: Stamp | None = None
     ) -> Snapshot | None:
         check_span(start, length)
-        found = self._fetch(self._path(key), key, start, None if length is None else start + length, stamp)
+        found = self._fetch(self._path(key), key, start, None if length is None else start + length, stamp, True)
         if found is None:
             return None
         self._shared.note(self._path(key), found.version)
@@ -322,7 +324,7 @@ class RemoteStore(Store):
         return found.data
 
     def size(self, key: str) -> int | None:
-        version = self._head(key)
+        version = self._head(key, named=False)
         return None if version is None else version.size
 
     def sizes(self, keys: Iterable[str]) -> builtins.list[int | None]:
@@ -388,11 +390,10 @@ class RemoteStore(Store):
         others = [key for key in keys if key not in found]
         return {**found, **dict(zip(others, self.each(self._head, others), strict=True))}
 
-    def _head(self, key: str) -> Version | None:
+    def _head(self, key: str, named: bool = True) -> Version | None:
         path = self._path(key)
         if self._shared.looking and (near := self._shared.looking.get(threading.get_ident())) is not None:
-            found = near.look(path)
-            return None if found is None else found.version
+            return near.version(path, named=named)
         if path in (told := self._shared.told()):
             return told[path]
         begun = time.perf_counter()

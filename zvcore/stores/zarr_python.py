@@ -142,6 +142,8 @@ class ZarrPythonStore(Store):
         if noted is not None:
             start, length = _span_of(asked, len(noted))
             return noted[start : start + length]
+        if self._refuses(path):
+            return None
         try:
             found = await self.given.get(path, default_buffer_prototype(), asked)
         except Exception as error:
@@ -271,6 +273,8 @@ class ZarrPythonStore(Store):
     async def _size(self, path: str) -> int | None:
         if path in self._place.notes:
             return len(self._place.notes[path])
+        if self._refuses(path):
+            return None
         try:
             size = await self.given.getsize(path)
             # Icechunk says of chunks that there are not that they have no bytes.
@@ -323,7 +327,7 @@ class ZarrPythonStore(Store):
             turn = asyncio.Semaphore(_AT_ONCE)
 
             async def look(name: str) -> tuple[str, bool]:
-                if self._never_holds(folder + name):
+                if not (_takes_any_key(self.given) or _OF_ZARR.search(folder + name)):
                     return name, False
                 async with turn:
                     return name, await self._size(folder + name) is not None
@@ -363,8 +367,9 @@ class ZarrPythonStore(Store):
 
         self._gather(paths, [partial(one, path) for path in paths])
 
-    def _never_holds(self, path: str) -> bool:
-        return not (_OF_ZARR.search(path) or _takes_any_key(self.given))
+    def _refuses(self, path: str) -> bool:
+        """Whether the store is sure to hold no such document. Names with numbers in them may be of chunks."""
+        return not (_takes_any_key(self.given) or _OF_ZARR.search(path) or any(map(str.isdigit, _name_of(path))))
 
     def _folder(self, prefix: str) -> str:
         prefix = prefix_path(prefix)
@@ -490,8 +495,12 @@ def _whole(parts: Sequence[Buffer]) -> bytes:
     return b"".join([memoryview(part).cast("B") if memoryview(part).nbytes else b"" for part in parts])
 
 
+def _name_of(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
 def _is_note(key: str) -> bool:
-    return key.rpartition("/")[2].startswith(_NOTE)
+    return _name_of(key).startswith(_NOTE)
 
 
 def _keys(paths: Iterable[str]) -> Iterator[str]:
