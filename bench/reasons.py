@@ -33,8 +33,8 @@ REASONS = (
     ),
     (
         "foreign", r"open and read an item of .* by fsspec.*",
-        "zvcore asks for the documents of all formats and the notes of unfinished conversions too, eight requests at once "
-        "and zarr-python three; each takes a third of a millisecond of fsspec's loop",
+        "zvcore asks for the documents of all formats and the notes of unfinished conversions too, eight requests at "
+        "once and zarr-python three; each takes a third of a millisecond of fsspec's loop",
     ),
     (
         "formats", r"open and read a chunk, n5 .*, in a bucket.*",
