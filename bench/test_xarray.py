@@ -103,7 +103,8 @@ def storing(sharded: bool) -> Calls:
     def made(who: str) -> Path:
         path = scratch() / f"dask {kind} {who}"
         zvcore.create(
-            path, format="zarr3", shape=values.shape, dtype="f4", chunks=chunks, codec="zstd", **options,
+            path, format="zarr3", shape=values.shape, dtype="f4", chunks=chunks, codec="zstd", overwrite=True,
+            **options,
         )  # fmt: skip
         return path
 
