@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from zvcore.stores.base import Span
     from zvcore.stores.writing import Anything
 
-__all__ = ["Arrived", "ChangedError", "Client", "Found", "Version", "are_same", "check_length", "facts_of", "nameless"]
+__all__ = [
+    "Arrived",
+    "ChangedError",
+    "Client",
+    "Found",
+    "Version",
+    "are_same",
+    "check_length",
+    "facts_of",
+    "nameless",
+    "within",
+]
 
 
 class Version(NamedTuple):
@@ -237,6 +248,12 @@ def facts_of(version: Version | None) -> Facts | None:
         return None
     tag = "" if version.e_tag is None else version.e_tag.strip('"').lower()
     return Facts(version.size, tag if len(tag) == 32 and not tag.strip("0123456789abcdef") else None)
+
+
+def within(size: int, start: int, stop: int | None) -> tuple[int, int]:
+    """Where a part of an object of this size begins and ends, asked for as `Client.get` has it."""
+    first = max(0, size + start) if start < 0 else min(start, size)
+    return first, size if stop is None else max(first, min(stop, size))
 
 
 def check_length(data: memoryview, key: str, offset: int, expected: int) -> None:

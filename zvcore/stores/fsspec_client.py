@@ -20,8 +20,8 @@ from fsspec.spec import AbstractFileSystem
 
 from zvcore.errors import StoreError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again
-from zvcore.stores.clients import ChangedError, Client, Found, Version, failure
-from zvcore.stores.writing import Anything
+from zvcore.stores.clients import ChangedError, Client, Found, Version, failure, within
+from zvcore.stores.writing import Anything, joined
 
 if TYPE_CHECKING:
     import builtins
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-__all__ = ["NOT_THERE", "FsspecClient", "part_of", "replacing", "wants_all", "within"]
+__all__ = ["NOT_THERE", "FsspecClient", "part_of", "replacing", "wants_all"]
 
 # What file systems raise of what is no object.
 NOT_THERE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
@@ -167,7 +167,7 @@ class FsspecClient(Client):
         return Version(e_tag, number, None, int(size))
 
     def put(self, path: str, parts: Sequence[Buffer], condition: Version | Anything | None) -> None:
-        data = b"".join([memoryview(part).tobytes() for part in parts])
+        data = joined(parts)
         try:
             if isinstance(condition, Anything):
                 self._put(path, data)
@@ -239,12 +239,6 @@ def replacing(paths: Iterable[str]) -> Iterator[None]:
         for number in sorted({hash(path) % len(_replacing) for path in paths}):
             held.enter_context(_replacing[number])
         yield
-
-
-def within(size: int, start: int, stop: int | None) -> tuple[int, int]:
-    """Where a part of an object of this size begins and ends, asked for as `Client.get` has it."""
-    first = max(0, size + start) if start < 0 else min(start, size)
-    return first, size if stop is None else max(first, min(stop, size))
 
 
 def wants_all(size: int, start: int, stop: int | None) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fsspec.asyn import sync
 
-from zvcore.stores.clients import Arrived, ChangedError, Version, nameless
-from zvcore.stores.fsspec_client import NOT_THERE, FsspecClient, part_of, replacing, wants_all, within
-from zvcore.stores.writing import Anything
+from zvcore.stores.clients import Arrived, ChangedError, Version, nameless, within
+from zvcore.stores.fsspec_client import NOT_THERE, FsspecClient, part_of, replacing, wants_all
+from zvcore.stores.gathering import gathered
+from zvcore.stores.writing import Anything, joined
 
 if TYPE_CHECKING:
     import builtins
@@ -97,7 +98,7 @@ class AsyncFsspecClient(FsspecClient):
             path, parts, condition = given
             if not isinstance(condition, Anything) and await self._version(filesystem, path) != condition:
                 return False
-            await filesystem._pipe_file(path, b"".join([memoryview(part).tobytes() for part in parts]))
+            await filesystem._pipe_file(path, joined(parts))
             return True
 
         # Of the same object more than once: the first, and the others when that is done.
@@ -113,19 +114,12 @@ class AsyncFsspecClient(FsspecClient):
     ) -> builtins.list[Any]:
         """What `function` gives for each item, or what it raises."""
 
-        async def all_of_them(filesystem: Any) -> builtins.list[Any]:
-            turn = asyncio.Semaphore(at_once)
-
-            async def one(item: T) -> Any:
-                async with turn:
-                    return await function(filesystem, item)
-
-            return await asyncio.gather(*map(one, items), return_exceptions=True)
-
         if not items:
             return []
         with self._using() as filesystem:
-            found: builtins.list[Any] = sync(filesystem.loop, all_of_them, filesystem)
+            found: builtins.list[Any] = sync(
+                filesystem.loop, gathered, partial(function, filesystem), items, at_once, errors=True
+            )
             return found
 
 

@@ -13,7 +13,7 @@ from fsspec.core import split_protocol
 from fsspec.implementations.reference import ReferenceFileSystem
 
 from zvcore.errors import CorruptDataError, InvalidKeyError, MetadataError, StoreError, UnsupportedError
-from zvcore.stores.clients import Arrived, ChangedError, Found, Version
+from zvcore.stores.clients import Arrived, ChangedError, Found, Version, within
 from zvcore.stores.files import encode_key
 from zvcore.stores.fsspec_client import FsspecClient
 from zvcore.stores.fsspec_together import AsyncFsspecClient
@@ -207,9 +207,7 @@ def _checked(part: Any, path: str) -> tuple[Any, int, int | None]:
 
 
 def _bounds(size: int, first: int, length: int | None) -> tuple[int, int]:
-    """Where a span of an object of this size begins and ends."""
-    start = max(0, size + first) if first < 0 else min(first, size)
-    return start, size if length is None else min(size, start + length)
+    return within(size, first, None if length is None else first + length)
 
 
 def _within(data: memoryview, first: int, length: int | None) -> memoryview:

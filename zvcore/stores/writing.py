@@ -42,6 +42,14 @@ def as_parts(data: Buffer | Sequence[Buffer]) -> tuple[Buffer, ...]:
     return tuple(data) if isinstance(data, list | tuple) else (cast("Buffer", data),)
 
 
+def joined(parts: Sequence[Buffer]) -> bytes:
+    """One object of these parts, which nobody changes afterwards: whoever takes it may keep it as it is."""
+    if len(parts) == 1 and isinstance(parts[0], bytes):
+        return parts[0]
+    views = [memoryview(part) for part in parts]
+    return b"".join([view if view.c_contiguous else view.tobytes() for view in views])
+
+
 class ObjectWriter(ABC):
     """A context manager: leaving it stores what was written, leaving it by an exception or after `discard` nothing.
 

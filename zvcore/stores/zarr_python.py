@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
@@ -15,13 +14,14 @@ from zarr.core.sync import sync
 from zvcore.errors import ConflictError, InvalidKeyError, ZvcoreError
 from zvcore.stores.again import BEING_REPLACED, again, changed
 from zvcore.stores.base import Snapshot, Stamp, Store, check_span, prefix_path
-from zvcore.stores.clients import failure
+from zvcore.stores.clients import failure, within
 from zvcore.stores.files import encode_key
+from zvcore.stores.gathering import gathered
 from zvcore.stores.given_stores import of_fsspec, of_obstore
 from zvcore.stores.local import LocalStore
 from zvcore.stores.ranges import coalesce
 from zvcore.stores.request_threads import LIMIT, side_by_side
-from zvcore.stores.writing import Anything, as_parts
+from zvcore.stores.writing import Anything, as_parts, joined
 from zvcore.stores.zarr_python_places import Version, place_of
 
 if TYPE_CHECKING:
@@ -109,17 +109,9 @@ class ZarrPythonStore(Store):
         if len(work) == 1:
             return [self._run(keys[0], work[0]())]
 
-        async def together() -> builtins.list[T | BaseException]:
-            turn = asyncio.Semaphore(_AT_ONCE)
-
-            async def one(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
-                async with turn:
-                    return await begin()
-
-            return await asyncio.gather(*map(one, work), return_exceptions=True)
-
         found: builtins.list[T] = []
-        for key, one in zip(keys, sync(together()), strict=True):
+        answers = sync(gathered(lambda begin: begin(), work, _AT_ONCE, errors=True))
+        for key, one in zip(keys, answers, strict=True):
             if isinstance(one, ZvcoreError):
                 raise one
             if isinstance(one, Exception):
@@ -197,9 +189,8 @@ class ZarrPythonStore(Store):
             raise changed(key, stamp)
         if version is None:
             return None
-        first = max(0, version.size + start) if start < 0 else min(start, version.size)
-        last = version.size if length is None else min(first + length, version.size)
-        data = b"" if first == last else await self._fetch(path, RangeByteRequest(first, last))
+        first, last = within(version.size, start, None if length is None else start + length)
+        data = await self._part(path, (first, last))
         if data is None or len(data) != last - first or self._place.changes(path) != version.changes:
             raise changed(key, version)
         return Snapshot(data, version.size, version)
@@ -239,7 +230,7 @@ class ZarrPythonStore(Store):
         if version is None or (stamp is not None and version != stamp):
             raise changed(key, stamp)
         spans = coalesce(key, ranges, version.size, _GAP, _LARGEST_SPAN)
-        found = await self._spans(path, [(start, stop) for start, stop, _ in spans])
+        found = await gathered(partial(self._part, path), [(start, stop) for start, stop, _ in spans], _AT_ONCE)
         # What never changes need not be looked at again.
         if (version.snapshot is None or version.snapshot != self._place.snapshot) and (
             await self._version(path) != version
@@ -254,16 +245,9 @@ class ZarrPythonStore(Store):
                 result[index] = memoryview(data)[offset - start : offset - start + length]
         return result
 
-    async def _spans(self, path: str, spans: Sequence[tuple[int, int]]) -> builtins.list[bytes | memoryview | None]:
-        turn = asyncio.Semaphore(_AT_ONCE)
-
-        async def one(start: int, stop: int) -> bytes | memoryview | None:
-            if start == stop:
-                return b""
-            async with turn:
-                return await self._fetch(path, RangeByteRequest(start, stop))
-
-        return await asyncio.gather(*[one(start, stop) for start, stop in spans])
+    async def _part(self, path: str, span: tuple[int, int]) -> bytes | memoryview | None:
+        start, stop = span
+        return b"" if start == stop else await self._fetch(path, RangeByteRequest(start, stop))
 
     async def _version(self, path: str) -> Version | None:
         changes = self._place.changes(path)
@@ -324,16 +308,12 @@ class ZarrPythonStore(Store):
 
         async def found() -> builtins.list[tuple[str, bool]]:
             # Of what it lists, it does not say what are objects. There may be both of one name.
-            turn = asyncio.Semaphore(_AT_ONCE)
-
             async def look(name: str) -> tuple[str, bool]:
-                if not (_takes_any_key(self.given) or _OF_ZARR.search(folder + name)):
-                    return name, False
-                async with turn:
-                    return name, await self._size(folder + name) is not None
+                may_be = _takes_any_key(self.given) or _OF_ZARR.search(folder + name)
+                return name, bool(may_be and await self._size(folder + name) is not None)
 
             names = {name.rstrip("/").rpartition("/")[2] async for name in self.given.list_dir(folder.rstrip("/"))}
-            return await asyncio.gather(*[look(name) for name in _keys(names)])
+            return await gathered(look, [*_keys(names)], _AT_ONCE)
 
         named = self._run(prefix, found())
         noted = [path[len(folder) :] for path in self._place.notes if path.startswith(folder)]
@@ -379,7 +359,7 @@ class ZarrPythonStore(Store):
 
     def put(self, key: str, data: Buffer | Sequence[Buffer]) -> None:
         self._refuse_if_read_only(key)
-        self._run(key, self._store(self._path(key), _whole(as_parts(data))))
+        self._run(key, self._store(self._path(key), joined(as_parts(data))))
 
     async def _store(self, path: str, data: bytes) -> None:
         if _is_note(path) and not _takes_any_key(self.given):
@@ -401,7 +381,7 @@ class ZarrPythonStore(Store):
         async def put(path: str, data: Buffer | Sequence[Buffer], condition: Stamp | Anything | None) -> bool:
             if not isinstance(condition, Anything) and await self._version(path) != condition:
                 return False
-            await self._store(path, _whole(as_parts(data)))
+            await self._store(path, joined(as_parts(data)))
             return True
 
         work = {self._path(key): partial(put, self._path(key), data, condition) for key, data, condition in wanted}
@@ -486,13 +466,6 @@ def _bytes_of(found: Any) -> bytes | memoryview:
     """What a buffer of zarr-python has, without a copy."""
     values = found.as_numpy_array()
     return memoryview(values).cast("B").toreadonly() if values.nbytes else b""
-
-
-def _whole(parts: Sequence[Buffer]) -> bytes:
-    """One object of these parts, which nobody changes afterwards: stores may keep it as it is."""
-    if len(parts) == 1 and isinstance(parts[0], bytes):
-        return parts[0]
-    return b"".join([memoryview(part).cast("B") if memoryview(part).nbytes else b"" for part in parts])
 
 
 def _name_of(path: str) -> str:

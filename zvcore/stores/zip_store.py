@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zvcore.errors import ConflictError, CorruptDataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.stores.again import changed
 from zvcore.stores.base import Snapshot, Stamp, Store, check_ranges, check_span, prefix_path
+from zvcore.stores.clients import within
 from zvcore.stores.files import encode_key
 from zvcore.stores.opening import archive_in, open_beside
 from zvcore.stores.single_file import SingleFileStore
@@ -110,8 +111,8 @@ class ZipStore(Store):
             return self._twice(partial(self._archive.whole, self._full(key)))
 
         def span(size: int) -> Ranges:
-            begin = max(0, size + start) if start < 0 else min(start, size)
-            return [(begin, (size if length is None else min(size, begin + length)) - begin)]
+            begin, end = within(size, start, None if length is None else start + length)
+            return [(begin, end - begin)]
 
         whole = start == 0 and length is None
         found = self._read([(key, None if whole else span, stamp)])[0]
