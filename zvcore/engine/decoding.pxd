@@ -6,7 +6,7 @@ from zvcore.codecs.running cimport Bytes
 from zvcore.engine.chunks cimport Chunks
 from zvcore.engine.form cimport Block
 from zvcore.engine.load cimport Stored
-from zvcore.engine.moving cimport Span, Target
+from zvcore.engine.moving cimport Joining, Span, Target
 from zvcore.engine.selection cimport Selection
 from zvcore.engine.slots cimport Slot
 
@@ -36,10 +36,10 @@ cdef void decode_ahead_of_sizes(Slot *slot, Chunks chunks, const int64_t *two, c
 cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, Bytes stored,
                     const Target *target) noexcept nogil
 
-# Several chunks at once that are neighbours along `joined_axis`: `together` has their bytes, or they are loaded from
-# `apart` one after the other.
-cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64_t *order, int64_t count,
-                     const Bytes *together, Stored apart, const Target *target) noexcept nogil
+# Several chunks at once that can be joined: `together` has their bytes, or they are loaded from `apart` one after the
+# other.
+cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const Joining *how, const int64_t *order,
+                     int64_t count, const Bytes *together, Stored apart, const Target *target) noexcept nogil
 
 # Whether it is worth it to read no more of a chunk than a selection wants, whose bytes are stored as they are: `span`
 # of the `size` bytes that the chunk has.

@@ -11,7 +11,7 @@ from zvcore.engine.failures cimport FRAME_FAILURE, MEMORY_FAILURE
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
 from zvcore.engine.framing cimport zv_frame
 from zvcore.engine.moving cimport (
-    MOST_JOINED, Place, Span, Target, direct_target, fill_out, move_out, move_out_joined, span_of,
+    JOINED_GAP, MOST_JOINED, Joining, Place, Span, Target, direct_target, fill_out, move_out, move_out_joined, span_of,
 )
 from zvcore.engine.slots cimport fail, fail_codec, fail_frame
 from zvcore.kernels.blocks cimport fill_block
@@ -81,6 +81,15 @@ cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, ui
         return -1
     wanted = exactly(block.nbytes, direct if block.nbytes <= room else NULL)
     return decode_opened(slot, chunks, chunk, stored, header, &wanted, values)
+
+
+cdef bint is_as_stored(Chunks chunks, int64_t chunk, Block *block) noexcept nogil:
+    """Whether the values of a chunk, laid out as `block`, are its stored bytes."""
+    if (chunks.form.edge == FRAMED_EDGE
+            or chunks.prepared.chains.stages[chain_of(chunks, chunk) - chunks.first_chain].count):
+        return False
+    chunks.form.written_block(position_of(chunks, chunk), block)
+    return True
 
 
 cdef bint gains_by_two(Chunks chunks) noexcept nogil:
@@ -167,52 +176,76 @@ cdef bint lie_evenly(Slot *slot, int chain, const Bytes *stored, int64_t count, 
     return True
 
 
-cdef int decode_into(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint8_t *into,
+cdef int decode_into(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, const Span *span, uint8_t *into,
                      Block *block) noexcept nogil:
-    """A chunk's values, or the fill value if it is absent, into memory for a whole chunk: 1, 0 if they do not fit, or
-    -1 with slot.failure. `block` becomes what is there.
+    """What is wanted of a chunk's values, or the fill value if it is absent, into memory for a whole chunk: 1, 0 if
+    they do not fit, or -1 with slot.failure. `block` becomes what is there.
     """
     cdef const uint8_t *values = NULL
     cdef Py_ssize_t stride = chunks.form.itemsize, count
+    cdef uint64_t header
+    cdef Wanted wanted
     chunks.form.written_block(position_of(chunks, chunk), block)
     if stored.data == NULL:
-        count = block.nbytes // stride
-        fill_block(<char *> into, &stride, &count, 1, stride, chunks.form.fill)
+        count = (span.end - span.begin) // stride
+        fill_block(<char *> into + span.begin, &stride, &count, 1, stride, chunks.form.fill)
         return 1
-    if decode_block(slot, chunks, chunk, stored, into, chunks.form.chunk_nbytes, block, &values) != 0:
+    if open_block(slot, chunks, chunk, &stored, block, &header) != 0:
         return -1
     if block.nbytes > chunks.form.chunk_nbytes:
         return 0
+    # What is stored as it is is copied below, as it may be there only in part.
+    wanted = exactly(block.nbytes, into if chunks.prepared.chains.stages[chain_of(chunks, chunk)
+                                                                         - chunks.first_chain].count else NULL)
+    if chunks.form.edge != FRAMED_EDGE and span.begin < span.end:
+        wanted.begin = span.begin
+        wanted.end = span.end
+    if decode_opened(slot, chunks, chunk, stored, header, &wanted, &values) != 0:
+        return -1
     if values != into:
-        memcpy(into, values, block.nbytes)
+        memcpy(into + wanted.begin, values + wanted.begin, wanted.end - wanted.begin)
     return 1
 
 
-cdef int begin_joined(Slot *slot, Chunks chunks, const int64_t *order, int64_t i, int64_t count, const Bytes *together,
-                      Stored apart, Bytes *stored) noexcept nogil:
-    """The stored bytes of chunk i. If it gains by that it is decoded with the next, whose bytes come along."""
-    cdef bint twos = gains_by_two(chunks)
+cdef int load_joined(Slot *slot, Chunks chunks, const Span *span, const int64_t *order, int64_t i, int64_t count,
+                     Stored apart, uint8_t *into, Bytes *stored) noexcept nogil:
+    """The stored bytes of chunk i, at `into` if they are its values. If it gains by that it is decoded with the next,
+    whose bytes come along.
+    """
+    cdef Block block
     cdef uint64_t most = stored_limit(chunks.form.chunk_nbytes)
+    cdef bint plain = is_as_stored(chunks, order[i], &block)
+    if gains_by_two(chunks) and i + 1 < count:
+        return load_two(slot, apart, order + i, most, stored + i)
+    if plain and is_worth_leaving(&block, span):
+        return apart.load_part(slot, order[i], most, block.nbytes, span, stored + i)
+    return apart.load(slot, order[i], most, into if plain else NULL, block.nbytes, stored + i)
+
+
+cdef int begin_joined(Slot *slot, Chunks chunks, const Span *span, const int64_t *order, int64_t i, int64_t count,
+                      const Bytes *together, Stored apart, uint8_t *into, Bytes *stored) noexcept nogil:
+    cdef bint twos = gains_by_two(chunks)
     if twos and i % 2:
         return 0
     forget_ahead(&slot.runner)      # before other bytes lie where those of the last two were
     twos = twos and i + 1 < count
-    if apart is None:
+    if apart is not None:
+        if load_joined(slot, chunks, span, order, i, count, apart, into, stored) != 0:
+            return -1
+    else:
         stored[i] = together[i]
         if twos:
             stored[i + 1] = together[i + 1]
-    elif (load_two(slot, apart, order + i, most, stored + i) if twos
-          else apart.load(slot, order[i], most, NULL, 0, stored + i)) != 0:
-        return -1
     if twos:
         decode_ahead(slot, chunks, order + i, stored + i)
     return 0
 
 
-cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64_t *order, int64_t count,
-                     const Bytes *together, Stored apart, const Target *target) noexcept nogil:
-    cdef uint64_t nbytes = chunks.form.chunk_nbytes
+cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const Joining *how, const int64_t *order,
+                     int64_t count, const Bytes *together, Stored apart, const Target *target) noexcept nogil:
+    cdef uint64_t each = chunks.form.chunk_nbytes + JOINED_GAP
     cdef Place place = Place(order[0], position_of(chunks, order[0]))
+    cdef Span span
     cdef Block[MOST_JOINED] blocks
     cdef Bytes[MOST_JOINED] plain
     cdef Bytes[MOST_JOINED] stored
@@ -220,29 +253,30 @@ cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const int64
     cdef int64_t i
     cdef int[MOST_JOINED] fits
     cdef bint alike = True
+    chunks.form.written_block(place.position, &blocks[0])
+    span = span_of(chunks.form, selection, place, &blocks[0], target)
     if apart is None and chunks.form.edge != FRAMED_EDGE:
-        chunks.form.written_block(place.position, &blocks[0])
         if lie_evenly(slot, chain_of(chunks, order[0]), together, count, blocks[0].nbytes, plain) and move_out_joined(
-                chunks.form, selection, place, <const char *> plain[0].data, &blocks[0],
+                how, count, chunks.form, selection, place, <const char *> plain[0].data, &blocks[0],
                 plain[1].data - plain[0].data, target):
             return 0
-    into = reserve(&slot.values, count * nbytes)
+    into = reserve(&slot.values, count * each)
     if into == NULL:
         return fail(slot, MEMORY_FAILURE, order[0])
     for i in range(count):
-        if begin_joined(slot, chunks, order, i, count, together, apart, stored) != 0:
+        if begin_joined(slot, chunks, &span, order, i, count, together, apart, into + i * each, stored) != 0:
             return -1
-        fits[i] = decode_into(slot, chunks, order[i], stored[i], into + i * nbytes, &blocks[i])
+        fits[i] = decode_into(slot, chunks, order[i], stored[i], &span, into + i * each, &blocks[i])
         if fits[i] < 0 or (not fits[i] and read_block(slot, chunks, selection, order[i], stored[i], target) != 0):
             return -1
         alike = alike and fits[i] and is_same_shape(chunks.form, &blocks[i], &blocks[0])
     forget_ahead(&slot.runner)
-    if alike and move_out_joined(chunks.form, selection, place, <const char *> into, &blocks[0], nbytes, target):
+    if alike and move_out_joined(how, count, chunks.form, selection, place, <const char *> into, &blocks[0], each, target):
         return 0
     for i in range(count):
         if fits[i]:
             place = Place(order[i], position_of(chunks, order[i]))
-            move_out(chunks.form, selection, place, <const char *> (into + i * nbytes), &blocks[i], target)
+            move_out(chunks.form, selection, place, <const char *> (into + i * each), &blocks[i], target)
     return 0
 
 
@@ -254,30 +288,27 @@ cdef bint is_same_shape(Form form, const Block *block, const Block *other) noexc
     return True
 
 
+cdef bint is_worth_leaving(const Block *block, const Span *span) noexcept nogil:
+    """Whether so much of a chunk that is stored as it is is not wanted that it is not read."""
+    return span.begin < span.end and block.nbytes - (span.end - span.begin) >= WORTH_LEAVING
+
+
 cdef bint lies_in_part(Chunks chunks, Selection selection, int64_t chunk, const Target *target, uint64_t *size,
                        Span *span) noexcept nogil:
     cdef Block block
-    cdef Place place
-    if chunks.form.edge == FRAMED_EDGE or chunks.prepared.chains.stages[chain_of(chunks, chunk)
-                                                                        - chunks.first_chain].count:
+    cdef Place place = Place(chunk, position_of(chunks, chunk))
+    if not is_as_stored(chunks, chunk, &block):
         return False
-    place.row = chunk
-    place.position = position_of(chunks, chunk)
-    chunks.form.written_block(place.position, &block)
     span[0] = span_of(chunks.form, selection, place, &block, target)
     size[0] = block.nbytes
-    return span.begin < span.end and block.nbytes - (span.end - span.begin) >= WORTH_LEAVING
+    return is_worth_leaving(&block, span)
 
 
 cdef uint8_t *place_as_stored(Chunks chunks, Selection selection, int64_t chunk, uint64_t *room,
                               const Target *target) noexcept nogil:
-    cdef Place place
+    cdef Place place = Place(chunk, position_of(chunks, chunk))
     cdef Block block
-    cdef int chain = chain_of(chunks, chunk) - chunks.first_chain
-    if chunks.form.edge == FRAMED_EDGE or chunks.prepared.chains.stages[chain].count:
+    if not is_as_stored(chunks, chunk, &block):
         return NULL
-    place.row = chunk
-    place.position = position_of(chunks, chunk)
-    chunks.form.written_block(place.position, &block)
     room[0] = block.nbytes
     return <uint8_t *> direct_target(chunks.form, selection, place, &block, target)

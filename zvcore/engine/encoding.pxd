@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t
 from zvcore.engine.chunks cimport Chunks
 from zvcore.engine.form cimport Block, Form
 from zvcore.engine.load cimport Stored
-from zvcore.engine.moving cimport Target
+from zvcore.engine.moving cimport Joining, Target
 from zvcore.engine.selection cimport Selection
 from zvcore.engine.sinks cimport Sink
 from zvcore.engine.slots cimport Slot
@@ -15,6 +15,9 @@ from zvcore.engine.slots cimport Slot
 # None: it covers all that matter.
 cdef int encode_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, const Target *target, Stored old,
                       Sink sink) noexcept nogil
+# Several chunks that can be joined, the first one and those that follow it, all of whose items the selection covers.
+cdef int encode_joined(Slot *slot, Chunks chunks, Selection selection, const Joining *how, int64_t first, int64_t count,
+                       const Target *target, Sink sink) noexcept nogil
 # The same for values that already lie as they are stored, in a block as large as the one that is written.
 cdef int encode_values(Slot *slot, Chunks chunks, int64_t chunk, const uint8_t *values, const Block *block,
                        Sink sink) noexcept nogil

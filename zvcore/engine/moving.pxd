@@ -8,7 +8,9 @@ from zvcore.kernels.blocks cimport ZV_MAX_NDIM
 
 
 cdef enum:
-    MOST_JOINED = 4                     # chunks that are moved at once: as many as share a cache line
+    MOST_JOINED = 16                    # chunks that are moved at once: as many as share a cache line
+    MOST_JOINED_BYTES = 32 << 20
+    JOINED_GAP = 320                    # bytes from one to the next: their rows would meet in few lines of the caches
 
 
 # Where the values of a selection lie in memory.
@@ -49,15 +51,24 @@ cdef struct Place:
 # From a chunk to the values; items that the chunk does not have (a framed chunk smaller than the grid's) are filled.
 cdef void move_out(Form form, Selection selection, Place place, const char *chunk, const Block *block,
                    const Target *target) noexcept nogil
-# The axis along which the items of a chunk lie next to each other, which is where its neighbours can be joined to it.
-cdef int joined_axis(Form form) noexcept nogil
-# How many neighbours along this axis `move_out_joined` takes at once; 0 if it takes none of this array.
-cdef int joinable(Form form, Selection selection, const Target *target) noexcept nogil
-# Whether that many chunks from this one on can be moved at once, as far as the values are concerned.
-cdef bint joins(Form form, Selection selection, Place place, const Target *target) noexcept nogil
-# As many blocks of one shape, `apart` bytes from each other, to the values. False: none was moved.
-cdef bint move_out_joined(Form form, Selection selection, Place place, const char *chunks, const Block *block,
-                          Py_ssize_t apart, const Target *target) noexcept nogil
+# Neighbours whose rows share cache lines of the values are moved at once: each line is written once and not again and
+# again.
+cdef struct Joining:
+    int most                            # how many neighbours are moved at once; 0: none of this array
+    int axis                            # along which they are neighbours
+    bint lines                          # so many, or none: their rows make whole lines
+
+
+cdef Joining joining(Form form, Selection selection, const Target *target, int64_t most) noexcept nogil
+# Whether all of a chunk along the axis is selected, and it is so many steps away from the first.
+cdef bint may_join(const Joining *how, Form form, Selection selection, const int64_t *first, const int64_t *position,
+                   int64_t steps) noexcept nogil
+# So many blocks of one shape, `apart` bytes from each other, to the values. False: none was moved.
+cdef bint move_out_joined(const Joining *how, int64_t count, Form form, Selection selection, Place place,
+                          const char *chunks, const Block *block, Py_ssize_t apart, const Target *target) noexcept nogil
+# From the values into so many blocks, unless their rows make whole lines.
+cdef void move_in_joined(const Joining *how, int64_t count, Form form, Selection selection, Place place, char *chunks,
+                         const Block *block, Py_ssize_t apart, const Target *target) noexcept nogil
 # Which bytes of a chunk `move_out` looks at.
 cdef struct Span:
     uint64_t begin, end

@@ -19,6 +19,7 @@ from zvcore.kernels.blocks cimport (
 cdef enum:
     LINE = 64               # of the caches
     FAR = 4 << 20           # bytes of values from which on they are written past the caches: they would not stay there
+    SHORT_ROW = 16          # of bytes: rows of chunks that are moved item by item
 
 
 cdef int hold(object values, bint writable, Py_ssize_t itemsize, Py_buffer *view) except -1:
@@ -302,27 +303,42 @@ cdef Span span_of_points(Form form, int64_t row, const Block *block, const Targe
     return span
 
 
-cdef int joined_axis(Form form) noexcept nogil:
-    return form.order[form.ndim - 1]
+cdef Joining joining(Form form, Selection selection, const Target *target, int64_t most) noexcept nogil:
+    cdef Joining how = Joining(0, form.ndim - 1, False)
+    cdef Py_ssize_t row
+    if not target.far or form.ndim == 0 or selection.is_points or selection.has_lists:
+        return how
+    if target.strides[how.axis] != form.itemsize:
+        how.axis = 0
+    if target.strides[how.axis] != form.itemsize:
+        return how
+    row = form.chunk[how.axis] * form.itemsize
+    if row < SHORT_ROW and form.ndim < ZV_MAX_NDIM:
+        most = min(most, <int64_t> MOST_JOINED, <int64_t> (LINE // row))
+        how.most = <int> most if most > 1 else 0
+    elif form.order[form.ndim - 1] == how.axis and not form.swap_unit:
+        how.most = blocks_in_a_line(row)
+        how.lines = True
+    return how
 
 
-cdef int joinable(Form form, Selection selection, const Target *target) noexcept nogil:
+cdef bint may_join(const Joining *how, Form form, Selection selection, const int64_t *first, const int64_t *position,
+                   int64_t steps) noexcept nogil:
+    cdef Share share
     cdef int axis
-    if not target.far or form.ndim == 0 or form.swap_unit or selection.is_points or selection.has_lists:
-        return 0
-    axis = joined_axis(form)
-    if axis not in (0, form.ndim - 1) or target.strides[axis] != form.itemsize:
-        return 0
-    return blocks_in_a_line(form.chunk[axis] * form.itemsize)
+    for axis in range(form.ndim):
+        if position[axis] != first[axis] + (steps if axis == how.axis else 0):
+            return False
+    share = share_of(&selection.axes[how.axis], position[how.axis], form.chunk[how.axis])
+    return share.source == 0 and share.count == form.chunk[how.axis] and (share.step == 1 or share.count == 1)
 
 
-cdef bint joins(Form form, Selection selection, Place place, const Target *target) noexcept nogil:
-    cdef int axis = joined_axis(form)
-    cdef int count = blocks_in_a_line(form.chunk[axis] * form.itemsize)
-    cdef Share first = share_of(&selection.axes[axis], place.position[axis], form.chunk[axis])
-    cdef Share end = share_of(&selection.axes[axis], place.position[axis] + count - 1, form.chunk[axis])
-    return (first.step == 1 and first.source == 0 and first.count == form.chunk[axis]
-            and end.source == 0 and end.count == form.chunk[axis])
+cdef void add_neighbours(Move *move, int64_t count, Py_ssize_t apart, Py_ssize_t row) noexcept nogil:
+    """One axis more: from a block to the next."""
+    move.shape[move.ndim] = count
+    move.chunk_strides[move.ndim] = apart
+    move.result_strides[move.ndim] = row
+    move.ndim += 1
 
 
 cdef void turn_round(Move *move) noexcept nogil:
@@ -335,25 +351,45 @@ cdef void turn_round(Move *move) noexcept nogil:
         move.result_strides[axis], move.result_strides[other] = move.result_strides[other], move.result_strides[axis]
 
 
-cdef bint move_out_joined(Form form, Selection selection, Place place, const char *chunks, const Block *block,
-                          Py_ssize_t apart, const Target *target) noexcept nogil:
-    cdef Move move
+cdef bint join_lines(Move *move, int axis, Py_ssize_t row, Py_ssize_t apart) noexcept nogil:
     cdef uint64_t lines
-    cdef int axis
-    move.direction = OUT
-    move.chunk = <char *> chunks
-    if not prepare_move(&move, form, selection, place.position, block, target) or move.clipped:
-        return False
-    if joined_axis(form) == 0:
-        turn_round(&move)
+    cdef int other
+    if axis == 0:
+        turn_round(move)
     lines = <uint64_t> move.result
-    for axis in range(move.ndim - 1):
-        lines |= <uint64_t> move.result_strides[axis]
-    if lines % LINE or move.shape[move.ndim - 1] != form.chunk[joined_axis(form)]:
+    for other in range(move.ndim - 1):
+        lines |= <uint64_t> move.result_strides[other]
+    if lines % LINE or move.shape[move.ndim - 1] * move.itemsize != row:
         return False
     copy_joined_far(move.result, move.result_strides, move.chunk, move.chunk_strides, move.shape, move.ndim,
                     move.itemsize, apart)
     return True
+
+
+cdef bint move_out_joined(const Joining *how, int64_t count, Form form, Selection selection, Place place,
+                          const char *chunks, const Block *block, Py_ssize_t apart, const Target *target) noexcept nogil:
+    cdef Move move
+    cdef Py_ssize_t row = form.chunk[how.axis] * form.itemsize
+    move.direction = OUT
+    move.chunk = <char *> chunks
+    if not prepare_move(&move, form, selection, place.position, block, target) or move.clipped:
+        return False
+    if how.lines:
+        return join_lines(&move, how.axis, row, apart)
+    add_neighbours(&move, count, apart, row)
+    run_move(&move, 0, move.chunk, move.result)
+    return True
+
+
+cdef void move_in_joined(const Joining *how, int64_t count, Form form, Selection selection, Place place, char *chunks,
+                         const Block *block, Py_ssize_t apart, const Target *target) noexcept nogil:
+    cdef Move move
+    move.direction = IN
+    move.chunk = chunks
+    if prepare_move(&move, form, selection, place.position, block, target):
+        move.far = False        # what is encoded next stays in the caches
+        add_neighbours(&move, count, apart, form.chunk[how.axis] * form.itemsize)
+        run_move(&move, 0, move.chunk, move.result)
 
 
 cdef void move_in(Form form, Selection selection, Place place, char *chunk, const Block *block,

@@ -126,6 +126,9 @@ cdef class Packer(Sink):
         cdef int64_t place = zv_fetch_add(&self.objects[which].next, 1)
         return self.work[place] if place < self.objects[which].last else -1
 
+    cdef bint in_any_order(self) noexcept nogil:
+        return False
+
     cdef int64_t take(self, Slot *slot, int64_t item) noexcept nogil:
         cdef int64_t found, i
         if slot.place >= 0:

@@ -6,7 +6,7 @@ from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.chunks cimport Chunks
 from zvcore.engine.failures cimport Failure
 from zvcore.engine.load cimport Stored
-from zvcore.engine.moving cimport Items, Span
+from zvcore.engine.moving cimport Items, Joining, Span
 from zvcore.engine.slots cimport Slot
 from zvcore.engine.work cimport Work
 
@@ -15,7 +15,7 @@ cdef class Receiver:
     cdef Chunks chunks
     cdef uint64_t most                  # how large a stored chunk may be
     cdef uint64_t most_of_two           # and each of two that are in memory at the same time
-    cdef int joined                     # how many neighbours it may take at once; 0: none
+    cdef Joining joined                 # how many neighbours it may take at once
 
     # Where the bytes of a chunk can be read to as they are, if there are `room` of them; NULL: nowhere.
     cdef uint8_t *place_of(self, int64_t chunk, uint64_t *room) noexcept nogil
@@ -35,6 +35,8 @@ cdef class Receiver:
 
 cdef class IntoItems(Receiver):
     cdef Items items
+
+    cdef bint follows(self, int64_t first, int64_t chunk, int64_t steps) noexcept nogil
 
 
 cdef class IntoBuffers(Receiver):

@@ -20,7 +20,7 @@ from zvcore.engine.failures cimport (
     CHECKSUM_FAILURE, CODEC_FAILURE, FRAME_FAILURE, MEMORY_FAILURE, RANGE_FAILURE, TOO_LARGE_FAILURE, Failure,
 )
 from zvcore.engine.load cimport Stored, stored_of
-from zvcore.engine.moving cimport MOST_JOINED, Items, Place, Span, joinable, joined_axis, joins
+from zvcore.engine.moving cimport MOST_JOINED, MOST_JOINED_BYTES, Items, Span, joining, may_join
 from zvcore.engine.prepared cimport Chains
 from zvcore.engine.selection cimport Selection
 from zvcore.engine.slots cimport Slot, fail, fail_codec
@@ -79,28 +79,20 @@ cdef class IntoItems(Receiver):
         return read_block(slot, self.chunks, self.items.selection, chunk, stored, &self.items.target)
 
     cdef int64_t at_once(self, const int64_t *order, int64_t count) noexcept nogil:
-        cdef int joined = joined_axis(self.chunks.form), axis
-        cdef const int64_t *first
-        cdef const int64_t *other
-        cdef int64_t i
-        cdef Place place
-        if not self.joined or count < self.joined:
-            return 1
-        first = position_of(self.chunks, order[0])
-        place.row = order[0]
-        place.position = first
-        for i in range(1, self.joined):
-            other = position_of(self.chunks, order[i])
-            if chain_of(self.chunks, order[i]) != chain_of(self.chunks, order[0]):
-                return 1
-            for axis in range(self.chunks.form.ndim):
-                if other[axis] != first[axis] + (i if axis == joined else 0):
-                    return 1
-        return self.joined if joins(self.chunks.form, self.items.selection, place, &self.items.target) else 1
+        cdef int64_t found = 0
+        while found < min(count, <int64_t> self.joined.most) and self.follows(order[0], order[found], found):
+            found += 1
+        return max(<int64_t> 1, found if found == self.joined.most or not self.joined.lines else 1)
+
+    cdef bint follows(self, int64_t first, int64_t chunk, int64_t steps) noexcept nogil:
+        return (chain_of(self.chunks, chunk) == chain_of(self.chunks, first)
+                and may_join(&self.joined, self.chunks.form, self.items.selection, position_of(self.chunks, first),
+                             position_of(self.chunks, chunk), steps))
 
     cdef int receive_several(self, Slot *slot, const int64_t *order, int64_t count, const Bytes *together,
                              Stored apart) noexcept nogil:
-        return read_joined(slot, self.chunks, self.items.selection, order, count, together, apart, &self.items.target)
+        return read_joined(slot, self.chunks, self.items.selection, &self.joined, order, count, together, apart,
+                           &self.items.target)
 
 
 @cython.final
@@ -307,7 +299,7 @@ cdef bint read_into(Receiver receiver, Chunks chunks, int threads, Work work, Fa
     reading.in_twos = receiver.in_twos()
     reading.watch(work)
     reading.stored = stored_of(chunks, threads)
-    if receiver.joined and reading.stored.offset == NULL and chunks.count > 1 and chunks.sources.parts is None:
+    if receiver.joined.most and reading.stored.offset == NULL and chunks.count > 1 and chunks.sources.parts is None:
         join_objects(receiver, reading.stored)
     if not reading.perform(reading.stored.run_count, threads, work.progress, &failure):
         raise chunks.error(&failure, reading.chains)
@@ -326,16 +318,20 @@ def read_chunks(Chunks chunks not None, Selection selection not None, out, Work 
     if chunks.count == 0:
         return False
     receiver.most = receiver.most_of_two = stored_limit(nbytes)
-    receiver.joined = joinable(chunks.form, selection, &receiver.items.target)
     receiver.chunks = chunks
     if receiver.in_part(0, &each, &part):
         each = part.end - part.begin
     if not is_small(chunks.count, each, SMALL_TO_DECODE):
         # As it is stored, or several small ones; and between two codecs, and decoded.
-        held = (1 + max(receiver.joined, 1)) * nbytes + max(nbytes, <uint64_t> READ_AT_ONCE)
+        held = 2 * nbytes + max(nbytes, <uint64_t> READ_AT_ONCE)
         if gains_by_two(chunks):
             held += 3 * nbytes      # the stored bytes of another, and the values of two
         threads = work.threads_for(held)
+    # No thread has nothing to do because another has many.
+    receiver.joined = joining(chunks.form, selection, &receiver.items.target,
+                              min(chunks.count // threads, work.ahead(MOST_JOINED_BYTES) // max(nbytes, <uint64_t> 1)))
+    if receiver.joined.most:
+        threads = work.threads_for(held + receiver.joined.most * nbytes)
     return read_into(receiver, chunks, threads, work)
 
 

@@ -15,6 +15,8 @@ cdef class Sink:
     cdef int check(self, Py_ssize_t chunks, Py_ssize_t items) except -1
     # The item that a thread is to do now. Called exactly once for each item.
     cdef int64_t take(self, Slot *slot, int64_t item) noexcept nogil
+    # Whether it takes the chunks in any order.
+    cdef bint in_any_order(self) noexcept nogil
     # Where the sink would have so many bytes of a chunk: put from there, they are not copied. NULL: nowhere.
     cdef uint8_t *room_for(self, int64_t chunk, uint64_t size) noexcept nogil
     # An encoded chunk: 0, or -1 with slot.failure.

@@ -24,6 +24,9 @@ cdef class Sink:
     cdef int64_t take(self, Slot *slot, int64_t item) noexcept nogil:
         return item
 
+    cdef bint in_any_order(self) noexcept nogil:
+        return True
+
     cdef uint8_t *room_for(self, int64_t chunk, uint64_t size) noexcept nogil:
         return NULL
 

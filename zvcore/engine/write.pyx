@@ -1,20 +1,22 @@
 """Writing: from items or byte strings to stored bytes, on all threads, without a Python object per chunk."""
 
+import numpy as np
+
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from zvcore.codecs.running cimport Bytes, encode_chain
 from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers
-from zvcore.engine.chunks cimport Chunks
-from zvcore.engine.encoding cimport encode_block
+from zvcore.engine.chunks cimport Chunks, position_of
+from zvcore.engine.encoding cimport encode_block, encode_joined
 from zvcore.engine.failures cimport MEMORY_FAILURE, Failure, failure_error
 from zvcore.engine.load cimport stored_of
-from zvcore.engine.moving cimport Items
+from zvcore.engine.moving cimport MOST_JOINED_BYTES, Items, joining, may_join
 from zvcore.engine.prepared cimport Chains
-from zvcore.engine.selection cimport Selection
+from zvcore.engine.selection cimport Selection, covers
 from zvcore.engine.sinks cimport Sink
 from zvcore.engine.slots cimport Slot, fail, fail_codec
 from zvcore.engine.work cimport SMALL_TO_ENCODE, Work, is_small
@@ -30,12 +32,49 @@ cdef class Encoding(Task):
     """Puts together chunks from new values and old ones, and encodes them."""
 
     cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
-        cdef int64_t chunk = self.sink.take(slot, item)
-        cdef int status = encode_block(slot, self.chunks, self.items.selection, chunk, &self.items.target, self.old,
-                                       self.sink)
+        cdef int64_t chunk, i, count = 1
+        cdef int status
+        if self.groups != NULL:
+            chunk = self.groups[item]
+            count = self.groups[item + 1] - chunk
+        else:
+            chunk = self.sink.take(slot, item)
+        if count > 1:
+            status = encode_joined(slot, self.chunks, self.items.selection, &self.joined, chunk, count,
+                                   &self.items.target, self.sink)
+        else:
+            status = encode_block(slot, self.chunks, self.items.selection, chunk, &self.items.target, self.old,
+                                  self.sink)
         if self.old is not None:
-            self.old.done_with(slot, chunk)
+            for i in range(count):
+                self.old.done_with(slot, chunk + i)
         return status
+
+    cdef int join_chunks(self, int threads) except -1:
+        """Put neighbours together whose values share cache lines: each line is read once and not again and again."""
+        cdef int64_t chunk
+        cdef int64_t[::1] view
+        self.joined = joining(self.chunks.form, self.items.selection, &self.items.target,
+                              min(self.chunks.count // threads, MOST_JOINED_BYTES // max(self.chunks.form.chunk_nbytes, <uint64_t> 1)))
+        if self.joined.most == 0 or self.joined.lines or not self.sink.in_any_order():
+            return 0
+        self._groups = np.empty(self.chunks.count + 1, np.int64)
+        view = self._groups
+        for chunk in range(self.chunks.count):
+            if (chunk == 0 or chunk - view[self.group_count - 1] == self.joined.most
+                    or not self.follows(view[self.group_count - 1], chunk)):
+                view[self.group_count] = chunk
+                self.group_count += 1
+        view[self.group_count] = self.chunks.count
+        self.groups = &view[0]
+        return 0
+
+    cdef bint follows(self, int64_t first, int64_t chunk) noexcept nogil:
+        cdef const int64_t *begin = position_of(self.chunks, first)
+        cdef const int64_t *position = position_of(self.chunks, chunk)
+        return (may_join(&self.joined, self.chunks.form, self.items.selection, begin, begin, 0)
+                and may_join(&self.joined, self.chunks.form, self.items.selection, begin, position, chunk - first)
+                and (self.old is None or covers(self.items.selection, begin, self.chunks.form.chunk)))
 
     cdef void leave(self, Slot *slot) noexcept nogil:
         if self.old is not None:
@@ -63,7 +102,8 @@ def encode_chunks(Chunks chunks not None, Selection selection not None, values, 
     encoding.chunks = chunks
     encoding.sink = sink
     encoding.chains = chunks.prepared.chains
-    if not encoding.perform(chunks.count, threads, work.progress, &failure):
+    encoding.join_chunks(threads)
+    if not encoding.perform(encoding.group_count or chunks.count, threads, work.progress, &failure):
         raise chunks.error(&failure, encoding.chains)
 
 

@@ -31,6 +31,9 @@ cdef extern from "zv_blocks.h" nogil:
     void zv_join_rows(char *d, ptrdiff_t d_stride, const char *s, ptrdiff_t s_stride, ptrdiff_t apart, ptrdiff_t n,
                       ptrdiff_t bytes)
     void zv_end_streaming()
+    ptrdiff_t zv_rows_staged(const char *d, const zv_plane *p, ptrdiff_t size)
+    void zv_move_staged(zv_mover mover, ptrdiff_t rows, char *d, const char *s, const zv_plane *p,
+                        ptrdiff_t size)
     const bint ZV_STREAMS
     const ptrdiff_t ZV_LINE
 
@@ -235,11 +238,14 @@ cdef void run_move(Move *move) noexcept nogil:
     cdef Py_ssize_t[MAX_AXES] position
     cdef zv_plane plane
     cdef zv_mover mover = take_plane(move, &plane)
+    cdef Py_ssize_t staged = 0
     cdef char *dst = move.dst
     cdef char *next_dst
     cdef const char *src = move.src
     cdef const char *next_src
     cdef int i
+    if move.far and mover == zv_find_mover(features, move.itemsize, move.swap_unit, True) and has_whole_lines(move):
+        staged = zv_rows_staged(dst, &plane, move.itemsize)
     for i in range(move.count):
         position[i] = 0
     while True:
@@ -259,7 +265,10 @@ cdef void run_move(Move *move) noexcept nogil:
         if i < 0:
             next_dst = dst
             next_src = src
-        mover(dst, src, &plane, next_src if move.by_source else next_dst)
+        if staged:
+            zv_move_staged(mover, staged, dst, src, &plane, move.itemsize)
+        else:
+            mover(dst, src, &plane, next_src if move.by_source else next_dst)
         if i < 0:
             return
         dst = next_dst

@@ -263,6 +263,36 @@ static void zv_join_rows(char *d, ptrdiff_t d_stride, const char *s, ptrdiff_t s
 static inline void zv_end_streaming(void) {}
 #endif
 
+/* How many rows of a plane are put together in the first cache before they are written past the caches: such that they
+ * make whole lines, each by itself or as they follow each other. 0 if they do not. */
+enum { ZV_STAGE = 8192 };
+
+static inline ptrdiff_t zv_rows_staged(const char *d, const zv_plane *p, ptrdiff_t size) {
+    const ptrdiff_t row = p->n1 * size, lowest = row & -row;
+    const int follow = p->d0 == row && p->n0 * row % ZV_LINE == 0;
+    const ptrdiff_t step = lowest < ZV_LINE ? ZV_LINE / lowest : 1;
+    if (p->d1 != size || (uintptr_t)d % ZV_LINE || !(follow || zv_is_whole_lines(d, p, row))) return 0;
+    return ZV_STAGE / row / step * step;
+}
+
+static void zv_move_staged(zv_mover mover, ptrdiff_t rows, char *d, const char *s, const zv_plane *p, ptrdiff_t size) {
+    char memory[ZV_STAGE + ZV_LINE];
+    char *const stage = memory + (-(uintptr_t)memory & (ZV_LINE - 1));
+    const ptrdiff_t row = p->n1 * size;
+    zv_plane in = *p, out = *p;
+    in.d0 = out.s0 = out.n1 = row;
+    in.by_source = 0;
+    for (ptrdiff_t i = 0; i < p->n0; i += rows) {
+        in.n0 = out.n0 = rows < p->n0 - i ? rows : p->n0 - i;
+        mover(stage, s + i * p->s0, &in, stage);
+        if (p->d0 == row) {
+            out.n1 = out.n0 * row;
+            out.n0 = 1;
+        }
+        zv_stream_rows(d + i * p->d0, stage, &out, NULL);
+    }
+}
+
 /* The mover for rows of whole lines that are written past the caches, with every `unit` bytes reversed (0: none); NULL
  * if there is none. Its plane counts rows in bytes. */
 static zv_mover zv_find_streamer(uint32_t features, int unit) {
