@@ -22,9 +22,11 @@ cdef extern from "zv_blocks.h" nogil:
     ctypedef struct zv_plane:
         ptrdiff_t n0, n1, d0, d1, s0, s1
         int by_source
+        ptrdiff_t parts, part
     ctypedef void (*zv_mover)(char *d, const char *s, const zv_plane *p, const char *next) noexcept nogil
     const ptrdiff_t ZV_CALL
     zv_mover zv_find_mover(uint32_t features, ptrdiff_t size, int unit, int tiles)
+    zv_mover zv_find_splitter(uint32_t features, ptrdiff_t size, int unit, int into)
     void zv_copy_rows(char *d, const char *s, const zv_plane *p, const char *next)
     zv_mover zv_find_streamer(uint32_t features, int unit)
     bint zv_is_whole_lines(const char *d, const zv_plane *p, ptrdiff_t bytes)
@@ -172,7 +174,7 @@ cdef zv_mover take_plane(Move *move, zv_plane *plane) noexcept nogil:
     if tiles and outer.d >= PAGE:
         # Rows of the destination that all lie in different pages are written one after the other.
         move.by_source = False
-    plane[0] = zv_plane(outer.n, inner.n, outer.d, inner.d, outer.s, inner.s, move.by_source)
+    plane[0] = zv_plane(outer.n, inner.n, outer.d, inner.d, outer.s, inner.s, move.by_source, 1, 0)
     if inner.d == move.itemsize and inner.s == move.itemsize:
         if move.far and zv_is_whole_lines(move.dst, plane, inner.n * move.itemsize) and has_whole_lines(move):
             streamer = zv_find_streamer(features, move.swap_unit)
@@ -183,6 +185,45 @@ cdef zv_mover take_plane(Move *move, zv_plane *plane) noexcept nogil:
             plane.n1 = inner.n * move.itemsize
             return zv_copy_rows
     return zv_find_mover(features, move.itemsize, move.swap_unit, tiles)
+
+
+cdef int find_axis(const Move *move, Py_ssize_t d, Py_ssize_t s) noexcept nogil:
+    """An axis of more than one item with these strides, 0: any; -1 if there is none."""
+    cdef int i
+    for i in range(move.count):
+        if (d == 0 or move.axes[i].d == d) and (s == 0 or move.axes[i].s == s):
+            return i
+    return -1
+
+
+cdef zv_mover take_split_plane(Move *move, zv_plane *plane) noexcept nogil:
+    """The same for a few items that are neighbours in one of the arrays alone, with those that follow them there; NULL
+    and nothing is taken if there are none, or so many that they fill a vector.
+    """
+    cdef Py_ssize_t side = 16 // move.itemsize
+    cdef int near_d = find_axis(move, move.itemsize, 0), near_s = find_axis(move, 0, move.itemsize), rest, i
+    cdef Axis few, many, whole
+    cdef bint into
+    cdef zv_mover mover
+    if near_d < 0 or near_s < 0 or near_d == near_s:
+        return NULL
+    into = move.axes[near_s].n < side
+    few = move.axes[near_s if into else near_d]
+    many = move.axes[near_d if into else near_s]
+    rest = find_axis(move, 0, few.n * move.itemsize) if into else find_axis(move, few.n * move.itemsize, 0)
+    mover = zv_find_splitter(features, move.itemsize, move.swap_unit, into)
+    if (mover == NULL or rest < 0 or rest == near_d or rest == near_s or few.n >= side or many.n < side
+            or few.n * move.axes[rest].n < side):
+        return NULL
+    whole = move.axes[rest]
+    if into:
+        plane[0] = zv_plane(few.n * whole.n, many.n, whole.d, many.d, few.s, many.s, False, few.n, few.d)
+    else:
+        plane[0] = zv_plane(many.n, few.n * whole.n, many.d, few.d, many.s, whole.s, False, few.n, few.s)
+    for i in range(move.count - 1, -1, -1):
+        if i == near_d or i == near_s or i == rest:
+            take_axis(move, i)
+    return mover
 
 
 cdef void copy_block(char *dst, const Py_ssize_t *dst_strides, const char *src, const Py_ssize_t *src_strides,
@@ -237,13 +278,15 @@ cdef bint plan_move(Move *move, const Py_ssize_t *dst_strides, const Py_ssize_t 
 cdef void run_move(Move *move) noexcept nogil:
     cdef Py_ssize_t[MAX_AXES] position
     cdef zv_plane plane
-    cdef zv_mover mover = take_plane(move, &plane)
+    cdef zv_mover mover = take_split_plane(move, &plane)
     cdef Py_ssize_t staged = 0
     cdef char *dst = move.dst
     cdef char *next_dst
     cdef const char *src = move.src
     cdef const char *next_src
     cdef int i
+    if mover == NULL:
+        mover = take_plane(move, &plane)
     if move.far and mover == zv_find_mover(features, move.itemsize, move.swap_unit, True) and has_whole_lines(move):
         staged = zv_rows_staged(dst, &plane, move.itemsize)
     for i in range(move.count):

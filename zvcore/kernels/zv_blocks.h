@@ -33,10 +33,15 @@ enum {
 };
 
 /* Axis 0 is the outer axis, axis 1 the inner one. n: extents; d, s: byte strides of destination and source. The
- * destination's are positive. `by_source`: the source is the array that lies far apart, and is walked in its order. */
+ * destination's are positive. `by_source`: the source is the array that lies far apart, and is walked in its order.
+ *
+ * For the movers of split axes, `parts` items follow each other along one of them where only one of the arrays has them
+ * next to each other, such as the colours of a pixel; in the other they lie `part` bytes apart, and whole pixels as far
+ * as the stride says. */
 typedef struct {
     ptrdiff_t n0, n1, d0, d1, s0, s1;
     int by_source;
+    ptrdiff_t parts, part;
 } zv_plane;
 
 /* `next` is where the plane after this one begins (or this one, if there is none), in the array that is walked in its
@@ -189,6 +194,16 @@ static zv_mover zv_find_mover(uint32_t features, ptrdiff_t size, int unit, int t
 #endif
     (void)features;
     return zv_find_mover_portable(size, unit, tiles);
+}
+
+/* The mover where axis 1 of the source is split, or (`in`) axis 0 of the destination; NULL if there is none for such
+ * items. Neighbours of the source lie along axis 0, of the destination along axis 1, and both have room for a square. */
+static zv_mover zv_find_splitter(uint32_t features, ptrdiff_t size, int unit, int in) {
+#if ZV_X86 && ZV_VECTORS
+    if (features & ZV_CPU_AVX2) return zv_find_splitter_avx2(size, unit, in);
+#endif
+    (void)features;
+    return zv_find_splitter_portable(size, unit, in);
 }
 
 /* Rows of n1 bytes, ZV_CALL or more. */

@@ -79,11 +79,14 @@ ZV_TARGET ZV_INLINE zv_u8 ZV_NAME(zv_interleave)(zv_u8 a, zv_u8 b, int size, int
 }
 
 /* A square with one vector of items in each direction. Interleaving each vector with the one half a square further, as
- * often as the side can be halved, turns rows into columns. */
-ZV_TARGET ZV_INLINE void ZV_NAME(zv_transpose)(char *d, ptrdiff_t d0, const char *s, ptrdiff_t s1, int size, int unit) {
+ * often as the side can be halved, turns rows into columns. Rows of the source lie s1 apart, those of the destination
+ * d0, unless there is a list of where they are. */
+ZV_TARGET ZV_INLINE void ZV_NAME(zv_transpose)(char *d, ptrdiff_t d0, const ptrdiff_t *d_at, const char *s, ptrdiff_t s1,
+                                               const ptrdiff_t *s_at, int size, int unit) {
     const int side = 16 / size;
     zv_u8 v[16], w[16];
-    ZV_UNROLLED for (int k = 0; k < side; k++) v[k] = ZV_NAME(zv_swap)(ZV_NAME(zv_load)(s + k * s1), unit);
+    ZV_UNROLLED for (int k = 0; k < side; k++)
+        v[k] = ZV_NAME(zv_swap)(ZV_NAME(zv_load)(s + (s_at ? s_at[k] : k * s1)), unit);
     ZV_UNROLLED for (int step = 1; step < side; step *= 2) {
         ZV_UNROLLED for (int k = 0; k < side / 2; k++) {
             w[2 * k] = ZV_NAME(zv_interleave)(v[k], v[k + side / 2], size, 0);
@@ -91,7 +94,7 @@ ZV_TARGET ZV_INLINE void ZV_NAME(zv_transpose)(char *d, ptrdiff_t d0, const char
         }
         ZV_UNROLLED for (int k = 0; k < side; k++) v[k] = w[k];
     }
-    ZV_UNROLLED for (int k = 0; k < side; k++) ZV_NAME(zv_store)(d + k * d0, v[k]);
+    ZV_UNROLLED for (int k = 0; k < side; k++) ZV_NAME(zv_store)(d + (d_at ? d_at[k] : k * d0), v[k]);
 }
 
 #endif
@@ -236,8 +239,8 @@ ZV_TARGET ZV_INLINE void ZV_NAME(zv_move_tiles)(char *d, const char *s, const zv
                     const ptrdiff_t row = a < plane.n0 - side ? a : plane.n0 - side;
                     for (ptrdiff_t b = j; b < j_end; b += side) {
                         const ptrdiff_t column = b < plane.n1 - side ? b : plane.n1 - side;
-                        ZV_NAME(zv_transpose)(d + row * plane.d0 + column * size, plane.d0,
-                                              s + row * size + column * plane.s1, plane.s1, size, unit);
+                        ZV_NAME(zv_transpose)(d + row * plane.d0 + column * size, plane.d0, NULL,
+                                              s + row * size + column * plane.s1, plane.s1, NULL, size, unit);
                     }
                 }
             }
@@ -261,6 +264,76 @@ ZV_TARGET ZV_INLINE void ZV_NAME(zv_move_tiles)(char *d, const char *s, const zv
                 for (ptrdiff_t k = 0; k < height; k++)
                     ZV_NAME(zv_move_line)(to + k * plane.d0, plane.d1, from + k * plane.s0, plane.s1, width, size, unit);
         }
+}
+
+#if ZV_VECTORS
+/* Where one axis is split in the other array. Squares of as many items along each axis as a vector has; the last in a
+ * direction may overlap the one before it. */
+ZV_TARGET ZV_INLINE void ZV_NAME(zv_move_split)(char *d, const char *s, const zv_plane *p, int size, int unit, int in) {
+    enum { SOME = 256 };
+    const ptrdiff_t side = 16 / size, length = in ? p->n0 : p->n1, rows = in ? p->n1 : p->n0;
+    const ptrdiff_t whole = in ? p->d0 : p->s1;
+    ptrdiff_t at[SOME];
+    for (ptrdiff_t first = 0; first < length; first += SOME) {
+        const ptrdiff_t begin = first < length - side ? first : length - side;
+        const ptrdiff_t count = length - begin < SOME ? length - begin : SOME;
+        for (ptrdiff_t k = 0, place = begin / p->parts * whole, part = begin % p->parts; k < count; k++) {
+            at[k] = place + part * p->part;
+            if (++part == p->parts) {
+                part = 0;
+                place += whole;
+            }
+        }
+        for (ptrdiff_t row = 0; row < rows; row += side) {
+            const ptrdiff_t i = row < rows - side ? row : rows - side;
+            for (ptrdiff_t k = 0; k < count; k += side) {
+                const ptrdiff_t j = k < count - side ? k : count - side;
+                if (in)
+                    ZV_NAME(zv_transpose)(d + i * size, 0, at + j, s + i * p->s1 + (begin + j) * size, p->s1, NULL,
+                                          size, unit);
+                else
+                    ZV_NAME(zv_transpose)(d + i * p->d0 + (begin + j) * size, p->d0, NULL, s + i * size, 0, at + j,
+                                          size, unit);
+            }
+        }
+    }
+}
+
+#define ZV_SPLITTERS(size, unit)                                                                                       \
+    ZV_TARGET static void ZV_NAME(zv_split_in_##size##_##unit)(char *d, const char *s, const zv_plane *p,              \
+                                                               const char *next) {                                     \
+        (void)next;                                                                                                    \
+        ZV_NAME(zv_move_split)(d, s, p, size, unit, 1);                                                                \
+    }                                                                                                                  \
+    ZV_TARGET static void ZV_NAME(zv_split_out_##size##_##unit)(char *d, const char *s, const zv_plane *p,             \
+                                                                const char *next) {                                    \
+        (void)next;                                                                                                    \
+        ZV_NAME(zv_move_split)(d, s, p, size, unit, 0);                                                                \
+    }
+
+ZV_SPLITTERS(1, 0)
+ZV_SPLITTERS(2, 0)
+ZV_SPLITTERS(2, 2)
+ZV_SPLITTERS(4, 0)
+ZV_SPLITTERS(4, 4)
+#undef ZV_SPLITTERS
+#endif
+
+static zv_mover ZV_NAME(zv_find_splitter)(ptrdiff_t size, int unit, int in) {
+#if ZV_VECTORS
+#define ZV_CASE(size, unit)                                                                                            \
+    case size * 32 + unit: return in ? ZV_NAME(zv_split_in_##size##_##unit) : ZV_NAME(zv_split_out_##size##_##unit);
+    if (size <= 4) switch (size * 32 + unit) {
+            ZV_CASE(1, 0)
+            ZV_CASE(2, 0)
+            ZV_CASE(2, 2)
+            ZV_CASE(4, 0)
+            ZV_CASE(4, 4)
+        }
+#undef ZV_CASE
+#endif
+    (void)size, (void)unit, (void)in;
+    return NULL;
 }
 
 #define ZV_MOVERS(size, unit)                                                                                          \
