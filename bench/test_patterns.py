@@ -60,6 +60,8 @@ KINDS = {
     "tiny chunks in shards": Kind((2 * TINY,) * 3, (8,) * 3, (TINY,) * 3),
     "floats": Kind(WHOLE, (CHUNK,) * 3, dtype="<f4"),
     "truth values": Kind(WHOLE, (CHUNK,) * 3, dtype="bool"),
+    "a series": Kind((CHUNK, CHUNK, CHUNK, 32), (CHUNK, CHUNK, CHUNK, 1), dtype="<f4"),
+    "colours": Kind((8 * SIDE, 8 * SIDE, 3), (SIDE, SIDE, 1), dtype="u1"),
     "nothing in files": Kind((2 * SIDE,) * 3, (CHUNK // 2,) * 3, stored=False),
     "nothing in shards": Kind((2 * SIDE,) * 3, (CHUNK // 4,) * 3, (SIDE,) * 3, stored=False),
 }
@@ -71,6 +73,10 @@ def values(kind: str) -> Any:
     tile = min(SIDE, 128)
     found = np.ascontiguousarray(np.tile(volume("em", (tile,) * 3), [SIDE // tile] * 3)).astype("<u2") * 16
     wanted = KINDS[kind]
+    if len(wanted.shape) == 4:
+        found = np.stack([found[n : n + CHUNK, :CHUNK, :CHUNK] for n in range(wanted.shape[3])], axis=-1)
+    if wanted.shape[2] == 3:
+        found = found.reshape(-1, wanted.shape[1], 1) + np.arange(3, dtype="<u2")
     cut = found[tuple(map(slice, wanted.shape))]
     return np.ascontiguousarray(cut % 1024 == 0 if wanted.dtype == "bool" else cut.astype(wanted.dtype))
 
@@ -129,6 +135,7 @@ def for_each(keys: tuple[Any, ...], write: Callable[[Any], Any]) -> None:
 ALL = slice(None)
 AT = SIDE // 3 - 8
 BOX = (slice(SIDE // 16 + 1, SIDE // 16 + 1 + 2 * SIDE // 5),) * 3
+BOX_OF_CHUNK = (slice(CHUNK // 16, CHUNK // 16 + 3 * CHUNK // 5),) * 3
 WITHIN = (slice(SIDE // 16 + 1, SIDE // 16 + 11),) * 3
 READS: list[tuple[str, str, Any]] = [
     ("a plane across z", "chunks", (AT,)),
@@ -148,6 +155,9 @@ READS: list[tuple[str, str, Any]] = [
     ("tiny chunks in shards", "tiny chunks in shards", ALL),
     ("floats", "floats", ALL),
     ("truth values", "truth values", ALL),
+    ("a series whose chunks are volumes", "a series", ALL),
+    ("a box of a series whose chunks are volumes", "a series", BOX_OF_CHUNK),
+    ("an image whose chunks are colours", "colours", ALL),
 ]
 WRITES: list[tuple[str, str, tuple[Any, ...]]] = [
     ("a plane across z", "chunks", ((AT,),)),
@@ -161,6 +171,8 @@ WRITES: list[tuple[str, str, tuple[Any, ...]]] = [
     ("all but the edges of tiny chunks", "tiny chunks", ((slice(4, TINY - 4),) * 3,)),
     ("tiny chunks in shards", "tiny chunks in shards", (ALL,)),
     ("truth values", "truth values", (ALL,)),
+    ("a series whose chunks are volumes", "a series", (ALL,)),
+    ("an image whose chunks are colours", "colours", (ALL,)),
 ]
 WHO = ("zvcore", "tensorstore", "zarr")
 CONTESTS = [

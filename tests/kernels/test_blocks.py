@@ -170,6 +170,31 @@ def test_channels_and_long_planes(simd_path: str, dtype: str, shape: tuple[int, 
         np.testing.assert_array_equal(as_bytes(dst), as_bytes(view))
 
 
+@pytest.mark.parametrize("dtype", ["u1", "u2", "f4", "u8", "S3"])
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize("colours", [2, 3, 4, 5, 7])
+def test_pixels_of_colours_and_planes_of_them(simd_path: str, dtype: str, swap: bool, colours: int) -> None:
+    """In memory the colours of a pixel are neighbours, in a chunk those of a column: either may be cut."""
+    rng = np.random.default_rng(6)
+    for height, width, depth in [(16, 6, 1), (17, 90, 1), (40, 33, 2), (3, 300, 1), (70, 130, 1)]:
+        pixels = random_items(rng, (depth, height + 2, width + 3, colours), dtype)
+        planes = random_items(rng, (colours, width + 1, height + 4, depth), dtype).T
+        cut, chunk = pixels[:, 1:-1, 2:-1], planes[:, 3:-1, :-1]
+        before = as_bytes(planes).copy()
+        blocks.copy(chunk, cut, swap)
+        np.testing.assert_array_equal(as_bytes(chunk), swapped(cut) if swap else as_bytes(cut))
+        around = np.ones(planes.shape, bool)
+        around[:, 3:-1, :-1] = False
+        np.testing.assert_array_equal(as_bytes(planes)[around], before[around])
+        back = random_items(rng, pixels.shape, dtype)
+        before = as_bytes(back).copy()
+        blocks.copy(back[:, 1:-1, 2:-1], chunk, swap)
+        np.testing.assert_array_equal(as_bytes(back[:, 1:-1, 2:-1]), as_bytes(cut))
+        around = np.ones(back.shape, bool)
+        around[:, 1:-1, 2:-1] = False
+        np.testing.assert_array_equal(as_bytes(back)[around], before[around])
+
+
 @pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "c8", "f8", "c16", "G", "V3"])
 def test_every_extent(simd_path: str, dtype: str) -> None:
     """Vectors, lines and tiles end at all places of rows and planes; around them nothing changes."""
