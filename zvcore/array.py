@@ -25,7 +25,7 @@ from zvcore.typed import Item
 from zvcore.wording import human_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 
     import dask.array
 
@@ -40,8 +40,6 @@ from zvcore.transfer.shard_writer import ShardWriter
 
 __all__ = ["Array"]
 
-# In so many folders above an array documents are looked for that say where it lies.
-_NEAR = 3
 # Members of documents that may change while an array stays what it is.
 _CHANGING = frozenset(("attributes", "consolidated_metadata", "shape"))
 
@@ -56,7 +54,8 @@ class Array(Generic[Item]):
     To type checkers, `Array[np.uint16]` is an array of such items, and plain `Array` one of any.
     """
 
-    _member: tuple[Store, str] | None = None
+    member: tuple[Store, str] | None = None
+    uniform = True  # all of its chunks are of one size
 
     def __init__(
         self,
@@ -260,6 +259,14 @@ class Array(Generic[Item]):
         """
         return self._read(Selection.basic(region, self.shape), out, self._work_with(threads, progress, memory))
 
+    def read_regions(self, regions: Iterable[Any], threads: int | None = None) -> list[Any]:
+        """`[a[region] for region in regions]`, read together: a chunk that several of them touch is fetched and decoded
+        once. For patches, tiles and cut-outs.
+        """
+        from zvcore.together import read_regions
+
+        return read_regions(self, regions, self._work_with(threads))
+
     def _work_with(self, threads: int | None, progress: Progress | None = None, memory: int | None = None) -> Work:
         if threads is None and progress is None and memory is None:
             return self._work
@@ -286,23 +293,9 @@ class Array(Generic[Item]):
 
         return Coordinates(self, spans_of(self.shape, *get_format(self.format).places(self)))
 
-    def surroundings(self) -> Iterator[tuple[Store, str]]:
-        """(the store at a folder above, what the array is called in it), the nearest first, where they are known."""
-        if self._member is not None:
-            root, name = self._member
-            parts = name.split("/")
-            for depth in range(len(parts) - 1, -1, -1):
-                yield root.child("/".join(parts[:depth])) if depth else root, "/".join(parts[depth:])
-        elif self.store.local_root is not None:
-            from zvcore.stores.opening import open_store
-
-            parts = self.store.root.rstrip("/").split("/")
-            for depth in range(len(parts) - 1, max(1, len(parts) - 1 - _NEAR), -1):
-                yield open_store("/".join(parts[:depth])), "/".join(parts[depth:])
-
     def is_member(self, store: Store, name: str) -> None:
         """Note the store of the group, and the name in it, by which this array was opened."""
-        self._member = (store, name)
+        self.member = (store, name)
 
     @overload
     def __array__(self, dtype: None = None, copy: bool | None = None) -> npt.NDArray[Item]: ...
@@ -329,27 +322,30 @@ class Array(Generic[Item]):
         shape = selection.result_shape
         if out is None:
             result = transfer.empty(shape, self.dtype, "F" if self.order == "F" and not selection.is_points else "C")
-            self._read_into(result, selection, work)
+            self._read_into([result], [selection], work)
             return result[()] if selection.is_item else result
         target = transfer.target(out, shape, self.dtype)
         if not target.dtype.isnative or (selection.is_points and not target.flags.c_contiguous):
             values = np.empty(shape, self.dtype)
-            self._read_into(values, selection, work)
+            self._read_into([values], [selection], work)
             target[...] = values
         else:
-            self._read_into(target, selection, work)
+            self._read_into([target], [selection], work)
         return out
 
-    def _read_into(self, result: npt.NDArray[Any], selection: Selection, work: Work) -> None:
+    def _read_into(self, results: list[npt.NDArray[Any]], selections: Sequence[Selection], work: Work) -> None:
         try:
-            known = transfer.read(self._layout, selection, result, work)
+            if len(results) == 1:
+                known = transfer.read(self._layout, selections[0], results[0], work)
+            else:
+                known = transfer.read_regions(self._layout, selections, results, work)
         except CorruptDataError:
-            self._check_read(result)  # that it is no longer the array that was opened explains what is odd in it
+            self._check_read(*results)  # that it is no longer the array that was opened explains what is odd in it
             raise
         if not known:
-            self._check_read(result)
+            self._check_read(*results)
 
-    def _check_read(self, found: npt.NDArray[Any]) -> None:
+    def _check_read(self, *found: npt.NDArray[Any]) -> None:
         """Raise where the array is no longer the one that was opened, so that what was read may be none of its own."""
         self._layout.prove(lambda: self.standing.check_read(self, found))
 
@@ -388,10 +384,13 @@ class Array(Generic[Item]):
     @overload
     async def aread(self, region: Region = ..., out: Out = ...) -> Out: ...
     async def aread(self, region: Any = ..., out: Any = None) -> Any:
-        """`read` for programs with an event loop, which is not blocked: one thread makes all requests of a call."""
-        from zvcore.system.waiting import in_a_thread
+        """`read` for programs with an event loop, which is not blocked.
 
-        return await in_a_thread(self.read, region, out)
+        What is asked for in one turn of the loop, as by `asyncio.gather`, is read as `read_regions` reads it.
+        """
+        from zvcore.together import read_soon
+
+        return await read_soon(self, region, out)
 
     async def awrite(self, region: Any, value: Any) -> None:
         """`write` for programs with an event loop. A call that is cancelled may still take effect."""
@@ -446,7 +445,7 @@ class Array(Generic[Item]):
         For chunks here and there: what lies together is read faster as a region.
         """
         found = transfer.read_blocks(self._layout, self._positions(positions), self._work_with(threads))
-        self._check_read(np.array([]))
+        self._check_read()
         return found
 
     def _positions(self, positions: Any) -> npt.NDArray[np.int64]:
@@ -498,7 +497,7 @@ class Array(Generic[Item]):
     def read_encoded(self, position: Any) -> bytes | None:
         """The bytes of one chunk as they are stored, or None."""
         data = transfer.read_encoded(self._layout, self._rows(self._position(position)))[0]
-        self._check_read(np.array([]))
+        self._check_read()
         return None if data is None else bytes(data)
 
     def write_encoded(self, position: Any, data: Any) -> None:

@@ -9,6 +9,8 @@ from zvcore.documents.document import fetch_version
 from zvcore.errors import ConflictError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from zvcore.documents.document import Document
@@ -40,7 +42,7 @@ class Unwatched:
 
     def check_written(self, array: _Described) -> None: ...
 
-    def check_read(self, array: _Described, found: npt.NDArray[Any]) -> None: ...
+    def check_read(self, array: _Described, found: Sequence[npt.NDArray[Any]]) -> None: ...
 
     def check_source(self, array: _Described, forced: bool = False) -> None: ...
 
@@ -90,9 +92,9 @@ class Standing:
             if new < old or (new > old and (old % unit or not layout.regular)):
                 raise self._resized(array.layout, layout)
 
-    def check_read(self, array: _Described, found: npt.NDArray[Any]) -> None:
+    def check_read(self, array: _Described, found: Sequence[npt.NDArray[Any]]) -> None:
         """After a read: raise where what was found may be nothing but what is missing by now."""
-        if not self._far or (found.size and array.layout.is_empty(found)):
+        if not self._far or any(values.size and array.layout.is_empty(values) for values in found):
             self.check_source(array)
 
     def check_source(self, array: _Described, forced: bool = False) -> None:

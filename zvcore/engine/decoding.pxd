@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from zvcore.codecs.running cimport Bytes
+from zvcore.codecs.running cimport Bytes, Wanted
 from zvcore.engine.chunks cimport Chunks
 from zvcore.engine.form cimport Block
 from zvcore.engine.load cimport Stored
@@ -21,6 +21,17 @@ cdef inline uint64_t stored_limit(uint64_t decoded) noexcept nogil:
 # `block` is laid out here if the chunk's own header says how large it is.
 cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint8_t *direct, uint64_t room,
                       Block *block, const uint8_t **values) noexcept nogil
+
+# Takes off what a framed chunk says of itself, `header` bytes, and lays out the block by it.
+cdef int open_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes *stored, Block *block,
+                    uint64_t *header) noexcept nogil
+# The values of an opened chunk.
+cdef int decode_opened(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, uint64_t header, const Wanted *wanted,
+                       const uint8_t **values) noexcept nogil
+# Whether the values of a chunk, laid out as `block`, are its stored bytes.
+cdef bint is_as_stored(Chunks chunks, int64_t chunk, Block *block) noexcept nogil
+# Whether so much of a chunk that is stored as it is is not wanted that it is not read.
+cdef bint is_worth_leaving(const Block *block, const Span *span) noexcept nogil
 
 # Whether chunks are decoded in less time two at a time, which the following two are for.
 cdef bint gains_by_two(Chunks chunks) noexcept nogil

@@ -46,7 +46,6 @@ cdef int open_frame(Slot *slot, Form form, int64_t chunk, Bytes *stored, Block *
 
 cdef int open_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes *stored, Block *block,
                     uint64_t *header) noexcept nogil:
-    """Take off what a framed chunk says of itself, `header` bytes, and lay out the block by it."""
     cdef uint64_t whole = stored.size
     header[0] = 0
     if chunks.form.edge != FRAMED_EDGE:
@@ -84,7 +83,6 @@ cdef int decode_block(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, ui
 
 
 cdef bint is_as_stored(Chunks chunks, int64_t chunk, Block *block) noexcept nogil:
-    """Whether the values of a chunk, laid out as `block`, are its stored bytes."""
     if (chunks.form.edge == FRAMED_EDGE
             or chunks.prepared.chains.stages[chain_of(chunks, chunk) - chunks.first_chain].count):
         return False
@@ -289,7 +287,6 @@ cdef bint is_same_shape(Form form, const Block *block, const Block *other) noexc
 
 
 cdef bint is_worth_leaving(const Block *block, const Span *span) noexcept nogil:
-    """Whether so much of a chunk that is stored as it is is not wanted that it is not read."""
     return span.begin < span.end and block.nbytes - (span.end - span.begin) >= WORTH_LEAVING
 
 

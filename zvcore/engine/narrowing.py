@@ -8,26 +8,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from zvcore.engine.read import narrow, parts_wanted
+from zvcore.engine.read import narrow
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from zvcore.engine.chunks import Chunks
-    from zvcore.engine.selection import Selection
     from zvcore.engine.sources import Sources
     from zvcore.stores import Store
 
 __all__ = ["narrowed", "parts_at_hand"]
 
 
-def narrowed(store: Store, chunks: Chunks, selection: Selection, out: npt.NDArray[Any]) -> Sources:
-    """The sources of these chunks, of which no more is asked for than the selection needs: parts of those that are
-    stored as they are.
+def narrowed(
+    store: Store, chunks: Chunks, wanted: Callable[[Chunks], npt.NDArray[np.uint64] | None]
+) -> Sources:
+    """The sources of these chunks, of which no more is asked for than is `wanted`, as `parts_wanted` says it: parts of
+    those that are stored as they are.
     """
     sources = chunks.sources
     assert sources is not None
     if sources.blobs is not None or (sources.offset is None and not store.gives_parts()):
         return sources
-    parts = parts_wanted(chunks, selection, out)
+    parts = wanted(chunks)
     if parts is None:
         return sources
     if sources.offset is None or sources.length is None:

@@ -75,3 +75,9 @@ cdef class Reading(Task):
 
 # Loads these chunks and gives them to a receiver, on so many threads.
 cdef bint read_into(Receiver receiver, Chunks chunks, int threads, Work work, Faults faults=*) except -1
+
+
+# How many threads read these chunks, of which there is at least one.
+cdef int threads_to_read(Receiver receiver, Chunks chunks, Work work) except -1
+# `parts_wanted` of a receiver.
+cdef object parts_of(Receiver receiver, Chunks chunks)

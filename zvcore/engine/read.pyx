@@ -306,32 +306,41 @@ cdef bint read_into(Receiver receiver, Chunks chunks, int threads, Work work, Fa
     return reading.unchanged
 
 
+cdef int threads_to_read(Receiver receiver, Chunks chunks, Work work) except -1:
+    cdef uint64_t each = chunks.form.chunk_nbytes
+    cdef Span part
+    if receiver.in_part(0, &each, &part):
+        each = part.end - part.begin
+    return 1 if is_small(chunks.count, each, SMALL_TO_DECODE) else work.threads_for(held_to_read(chunks))
+
+
+cdef uint64_t held_to_read(Chunks chunks) noexcept:
+    """How many bytes a thread holds."""
+    cdef uint64_t nbytes = chunks.form.chunk_nbytes
+    # As it is stored, or several small ones; and between two codecs, and decoded.
+    cdef uint64_t held = 2 * nbytes + max(nbytes, <uint64_t> READ_AT_ONCE)
+    # The stored bytes of another, and the values of two.
+    return held + 3 * nbytes if gains_by_two(chunks) else held
+
+
 def read_chunks(Chunks chunks not None, Selection selection not None, out, Work work not None):
     """Read the selected items of these chunks into `out`, whose shape is the selection's `result_shape`: whether the
     array's document, if that is watched, was seen to be as before when that was done.
     """
     cdef IntoItems receiver = IntoItems.__new__(IntoItems)
-    cdef uint64_t nbytes = chunks.form.chunk_nbytes, held, each = nbytes
-    cdef Span part
-    cdef int threads = 1
+    cdef uint64_t nbytes = chunks.form.chunk_nbytes
+    cdef int threads
     receiver.items = Items(selection, out, chunks.form, chunks.rows, chunks.count, True)
     if chunks.count == 0:
         return False
     receiver.most = receiver.most_of_two = stored_limit(nbytes)
     receiver.chunks = chunks
-    if receiver.in_part(0, &each, &part):
-        each = part.end - part.begin
-    if not is_small(chunks.count, each, SMALL_TO_DECODE):
-        # As it is stored, or several small ones; and between two codecs, and decoded.
-        held = 2 * nbytes + max(nbytes, <uint64_t> READ_AT_ONCE)
-        if gains_by_two(chunks):
-            held += 3 * nbytes      # the stored bytes of another, and the values of two
-        threads = work.threads_for(held)
+    threads = threads_to_read(receiver, chunks, work)
     # No thread has nothing to do because another has many.
     receiver.joined = joining(chunks.form, selection, &receiver.items.target,
                               min(chunks.count // threads, work.ahead(MOST_JOINED_BYTES) // max(nbytes, <uint64_t> 1)))
-    if receiver.joined.most:
-        threads = work.threads_for(held + receiver.joined.most * nbytes)
+    if receiver.joined.most and threads > 1:
+        threads = work.threads_for(held_to_read(chunks) + receiver.joined.most * nbytes)
     return read_into(receiver, chunks, threads, work)
 
 
@@ -339,8 +348,15 @@ def parts_wanted(Chunks chunks not None, Selection selection not None, out):
     """`Sources.parts` of what `read_chunks` looks at in the chunks that are stored as they are; None where it needs all
     of all chunks.
     """
+    cdef IntoItems receiver = IntoItems.__new__(IntoItems)
+    receiver.chunks = chunks
+    if chunks.form is not None:
+        receiver.items = Items(selection, out, chunks.form, chunks.rows, chunks.count, True)
+    return parts_of(receiver, chunks)
+
+
+cdef object parts_of(Receiver receiver, Chunks chunks):
     cdef Chains chains = chunks.prepared.chains
-    cdef Items items
     cdef Span span
     cdef uint64_t size = 0
     cdef uint64_t[:, ::1] wanted
@@ -348,11 +364,10 @@ def parts_wanted(Chunks chunks not None, Selection selection not None, out):
     cdef bint any_part = False
     if chunks.form is None or not any(chains.stages[i].count == 0 for i in range(chains.count)):
         return None
-    items = Items(selection, out, chunks.form, chunks.rows, chunks.count, True)
     wanted = parts = np.zeros((chunks.count, 3), np.uint64)
     python = let_go(chunks.count)
     for i in range(chunks.count):
-        if lies_in_part(chunks, selection, i, &items.target, &size, &span):
+        if receiver.in_part(i, &size, &span):
             wanted[i, 0], wanted[i, 1], wanted[i, 2] = span.begin, span.end, size
             any_part = True
     take_back(python)

@@ -9,6 +9,7 @@ from zvcore.transfer.ordered import OrderedWriter
 from zvcore.transfer.outside import clear_cut_objects, remove_outside
 from zvcore.transfer.packing import Packing, abandoning
 from zvcore.transfer.reading import read, read_blocks, read_decoded, read_encoded
+from zvcore.transfer.regions import read_regions
 from zvcore.transfer.results import empty, target
 from zvcore.transfer.writing import encode, put, write
 
@@ -27,6 +28,7 @@ __all__ = [
     "read_decoded",
     "read_encoded",
     "read_listed",
+    "read_regions",
     "reads_coarser",
     "remove_outside",
     "slices_of",

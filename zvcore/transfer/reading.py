@@ -18,7 +18,7 @@ from zvcore.engine.chunks import Chunks, StaleSourcesError
 from zvcore.engine.fetching import at_hand, fetch, in_file
 from zvcore.engine.form import Form
 from zvcore.engine.narrowing import narrowed
-from zvcore.engine.read import fetch_chunks, read_chunks
+from zvcore.engine.read import fetch_chunks, parts_wanted, read_chunks
 from zvcore.engine.selection import Selection
 from zvcore.engine.sources import ABSENT
 from zvcore.engine.steady import CHANGED, steadily
@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from zvcore.transfer.batches import Positions, Rows
 
 __all__ = [
-    "read", "read_blocks", "read_decoded", "read_encoded", "read_positions", "read_window", "window_size",
+    "read", "read_blocks", "read_decoded", "read_encoded", "read_in_windows", "read_positions", "read_window",
+    "window_size",
 ]  # fmt: skip
 
 # A single chunk of no more bytes than these is asked for.
@@ -110,7 +111,7 @@ class Selected:
     out: npt.NDArray[Any]
 
     def narrowed(self, chunks: Chunks) -> Sources:
-        return narrowed(self.layout.store, chunks, self.selection, self.out)
+        return narrowed(self.layout.store, chunks, partial(parts_wanted, selection=self.selection, out=self.out))
 
     def take(self, chunks: Chunks, work: Work) -> bool:
         return _decode(self.layout, chunks, self.selection, self.out, work)
@@ -124,13 +125,17 @@ def read_positions(
 
     Of points, these are all that the selection touches.
     """
-    into = Selected(layout, selection, out)
+    return read_in_windows(layout, positions, Selected(layout, selection, out), steps, by_rows=selection.is_points)
+
+
+def read_in_windows(layout: Layout, positions: Positions, into: Into, steps: Steps, *, by_rows: bool) -> bool:
+    """`read_positions` into anything; `by_rows`: it has to know which of the chunks those of a window are."""
     size = window_size(layout, steps.work)
     if len(positions) <= size:
         return read_window(layout, positions, None, into, steps)
     seen = True
     for window in windows(len(positions), size):
-        rows = np.arange(window.start, window.stop) if selection.is_points else None
+        rows = np.arange(window.start, window.stop) if by_rows else None
         seen &= read_window(layout, positions[window], rows, into, steps)
     return seen
 

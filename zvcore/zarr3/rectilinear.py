@@ -41,6 +41,7 @@ class RectilinearArray(Zarr3Array[Item]):
     """An array whose chunks (or shards) have different sizes. `chunks` are the largest; `edges` says all."""
 
     _layout: Any
+    uniform = False
 
     def _lay_out(self, store: Store, metadata: ArrayMetadata, **other: Any) -> Any:
         return Pieces(store, metadata, **{**self._options, **other})
