@@ -68,7 +68,8 @@ def in_threads(call: Callable[[Box], Any], given: Sequence[Box], count: int) -> 
         thread.join()
 
 
-def reading(kind: str, codec: str, threads: int) -> Calls:
+def opened(kind: str, codec: str) -> tuple[Any, Any, Callable[[Box], Any]]:
+    """(for zvcore, for tensorstore, what a box is called for zvcore)."""
     ours: Any
     key: Callable[[Box], Any] = tuple
     if codec:
@@ -79,6 +80,11 @@ def reading(kind: str, codec: str, threads: int) -> Calls:
         format = test_formats.KINDS[kind].format
         ours, theirs = test_formats.by_zvcore(format, path, "r"), test_formats.by_tensorstore(format, path)
         key = partial(test_formats.ours_at, format)
+    return ours, theirs, key
+
+
+def reading(kind: str, codec: str, threads: int) -> Calls:
+    ours, theirs, key = opened(kind, codec)
     wanted = boxes(EDGE, COUNT)
     np.testing.assert_array_equal(ours[key(wanted[0])], theirs[wanted[0]].read().result())
     return {
@@ -99,10 +105,14 @@ def packed(codec: str, threads: int) -> Calls:
     }
 
 
-def far(kind: str, codec: str, delay: float, threads: int) -> Calls:
+def opened_far(kind: str, codec: str, delay: float) -> tuple[Any, Any]:
     """In a bucket, near or so many seconds away."""
     place = test_buckets.put(delay, kind, codec, "of all")
-    ours, theirs = test_buckets.ours(delay, place), test_buckets.theirs(delay, place)
+    return test_buckets.ours(delay, place), test_buckets.theirs(delay, place)
+
+
+def far(kind: str, codec: str, delay: float, threads: int) -> Calls:
+    ours, theirs = opened_far(kind, codec, delay)
     wanted = boxes(EDGE, COUNT // 2)
     np.testing.assert_array_equal(ours[wanted[0]], theirs[wanted[0]].read().result())
     return {

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["read_regions", "read_soon"]
 
-# What an event loop waits for comes in portions, so that what is far away does not come all at the end.
-_BYTES = 32 << 20
-_FAR = 64
+# Bytes of values that an event loop waits for together: who has asked for more gets some of it sooner.
+_PORTION = 32 << 20
+_PORTION_FAR = 8 << 20
 
 
 class _Call(NamedTuple):
@@ -67,19 +67,19 @@ async def read_soon(array: Array, region: Any, out: Any) -> Any:
 
 
 def _begin(loop: asyncio.AbstractEventLoop, array: Array) -> None:
-    for calls in _portions(_asked.pop((loop, id(array))), _FAR if array.store.remote else None):
+    for calls in _portions(_asked.pop((loop, id(array))), _PORTION_FAR if array.store.remote else _PORTION):
         # Who has given up is not waited for, and nobody waits for this task but those it gives the values to.
         task = loop.create_task(in_a_thread(_read, array, [call.selection for call in calls]))
         task.add_done_callback(partial(_hand_out, calls))
 
 
-def _portions(calls: Sequence[_Call], most: int | None) -> Iterator[list[_Call]]:
+def _portions(calls: Sequence[_Call], most: int) -> Iterator[list[_Call]]:
     some: list[_Call] = []
     held = 0
     for call in calls:
         if call.found.cancelled():
             continue
-        if some and (held + call.nbytes > _BYTES or len(some) == most):
+        if some and held + call.nbytes > most:
             yield some
             some, held = [], 0
         some.append(call)
