@@ -10,6 +10,7 @@ with and without its `Batch`; where an event loop waits, it waits for all.
 from __future__ import annotations
 
 import asyncio
+import shutil
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,17 @@ import pytest
 import tensorstore
 import zarr
 
+import zvcore
 from bench import test_buckets, test_patterns
 from bench.contest import Contest, entrants, run_alone
 from bench.scale import pick
-from bench.test_callers import COUNT, EDGE, KINDS, WRITTEN, boxes, opened, opened_far
+from bench.scratch import journaled
+from bench.test_callers import COUNT, EDGE, KINDS, WRITTEN, boxes, cells, opened, opened_far
+from bench.test_patterns import SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from bench.test_callers import Box
 
@@ -33,6 +38,7 @@ Calls = dict[str, "Callable[[], Any]"]
 PATCH = 4 * EDGE
 PATCHES = pick(32, 4)
 TENSORSTORE = ("tensorstore", "tensorstore, Batch")
+WRITERS = ("zvcore", "tensorstore", "tensorstore, Transaction")
 
 
 @cache
@@ -48,6 +54,18 @@ def in_a_batch(theirs: Any, wanted: Sequence[Box]) -> list[Any]:
     with tensorstore.Batch() as batch:
         futures = [theirs[box].read(batch=batch) for box in wanted]
     return [future.result() for future in futures]
+
+
+def write_in_futures(theirs: Any, wanted: Sequence[Box], given: Sequence[Any]) -> None:
+    for future in [theirs[box].write(value) for box, value in zip(wanted, given, strict=True)]:
+        future.result()
+
+
+def write_in_a_transaction(theirs: Any, wanted: Sequence[Box], given: Sequence[Any]) -> None:
+    with tensorstore.Transaction() as changes:
+        changed = theirs.with_transaction(changes)
+        for future in [changed[box].write(value) for box, value in zip(wanted, given, strict=True)]:
+            future.result()
 
 
 def compared(calls: Calls, wanted: Sequence[Box]) -> Calls:
@@ -78,6 +96,36 @@ def far(kind: str, codec: str, delay: float, wanted: Sequence[Box]) -> Calls:
         "tensorstore, Batch": partial(in_a_batch, theirs, wanted),
     }
     return compared(calls, wanted)
+
+
+def place_of(kind: str, codec: str, who: str) -> Path:
+    return journaled() / f"regions of {kind} {codec} of {who.replace(',', '')}"
+
+
+def written_to(kind: str, codec: str, who: str) -> Path:
+    path = place_of(kind, codec, who)
+    shutil.rmtree(path, ignore_errors=True)
+    shutil.copytree(test_patterns.stored(kind, codec), path)
+    return path
+
+
+def writing(kind: str, codec: str, wanted: Sequence[Box]) -> Calls:
+    """Over what is there. Where regions overlap they have the same values."""
+    source = test_patterns.values(kind)
+    given = [np.ascontiguousarray(source[box]) for box in wanted]
+    ours = zvcore.open(written_to(kind, codec, "zvcore"), mode="r+")
+    theirs = test_patterns.by_tensorstore(written_to(kind, codec, "tensorstore"), read=True, write=True)
+    others = test_patterns.by_tensorstore(written_to(kind, codec, "tensorstore, Transaction"), read=True, write=True)
+    calls: Calls = {
+        "zvcore": lambda: ours.write_regions(wanted, given),
+        "tensorstore": partial(write_in_futures, theirs, wanted, given),
+        "tensorstore, Transaction": partial(write_in_a_transaction, others, wanted, given),
+    }
+    for who, array in zip(calls, (ours, theirs, others), strict=True):
+        array[wanted[0]] = given[0] ^ 1
+        calls[who]()
+        np.testing.assert_array_equal(zarr.open_array(place_of(kind, codec, who))[...], source, err_msg=who)
+    return calls
 
 
 def awaiting(kind: str, codec: str, wanted: Sequence[Box]) -> Calls:
@@ -123,6 +171,16 @@ CONTESTS = [
         Contest(f"read {PATCHES} patches at once of {kind}, {codec}", ("zvcore", *TENSORSTORE),
                 partial(reading, kind, codec, boxes(PATCH, PATCHES)))
         for kind, codec in WRITTEN
+    ),
+    *(
+        Contest(f"write {COUNT} small boxes at once of {kind}, {codec}", WRITERS,
+                partial(writing, kind, codec, boxes(EDGE, COUNT)), writes=True)
+        for kind, codec in WRITTEN
+    ),
+    *(
+        Contest(f"write {what} at once, {codec}", WRITERS, partial(writing, kind, codec, cells(edge)), writes=True)
+        for what, kind, edge in (("chunks", "chunks", test_patterns.CHUNK), ("shards", "shards", SIDE // 2))
+        for codec in ("raw", "zstd")
     ),
     *(
         Contest(f"await {COUNT} small boxes of {kind}, {codec}", ("zvcore", "tensorstore", "zarr"),

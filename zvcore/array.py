@@ -17,7 +17,6 @@ from zvcore.documents.standing import standing_of
 from zvcore.engine import thread_count
 from zvcore.engine.buffers import Buffers
 from zvcore.engine.selection import MOST_AXES, Selection
-from zvcore.engine.sources import ABSENT
 from zvcore.engine.work import Work
 from zvcore.errors import CorruptDataError, MetadataError, ReadOnlyError, UnsupportedError
 from zvcore.indexers import OrthogonalIndex, PointIndex
@@ -377,6 +376,12 @@ class Array(Generic[Item]):
         """Assign to what stands inside the brackets of `a[...]`."""
         self._write(Selection.basic(region, self.shape), value, self._work_with(threads, progress))
 
+    def write_regions(self, regions: Iterable[Any], values: Iterable[Any], threads: int | None = None) -> None:
+        """`a[region] = value` for each, in order; a chunk that several of them touch is read and replaced once."""
+        from zvcore.together import write_regions
+
+        write_regions(self, regions, values, self._work_with(threads))
+
     @overload
     async def aread(self, region: Place, out: None = None) -> Any: ...
     @overload
@@ -393,10 +398,13 @@ class Array(Generic[Item]):
         return await read_soon(self, region, out)
 
     async def awrite(self, region: Any, value: Any) -> None:
-        """`write` for programs with an event loop. A call that is cancelled may still take effect."""
-        from zvcore.system.waiting import in_a_thread
+        """`write` for programs with an event loop. A call that is cancelled may still take effect.
 
-        await in_a_thread(self.write, region, value)
+        What is assigned in one turn of the loop is written as `write_regions` writes it.
+        """
+        from zvcore.together import write_soon
+
+        await write_soon(self, region, value)
 
     def _write(self, selection: Selection, value: Any, work: Work) -> None:
         self._check_current()
@@ -474,16 +482,9 @@ class Array(Generic[Item]):
 
         ABSENT, as the size of what is not stored.
         """
-        layout = self._layout
-        sources = layout.locate(positions)
-        if sources.length is None:
-            sizes = layout.store.sizes(sources.keys)
-            lengths = np.array([ABSENT if size is None else size for size in sizes], np.uint64)
-        else:
-            lengths = np.asarray(sources.length, np.uint64)
         extents, bounds = np.array(self.chunks, object), np.array(self.shape, object)
         inside = np.minimum(extents, bounds - positions * extents).prod(1)
-        return lengths, (inside * self.dtype.itemsize).astype(np.uint64)
+        return transfer.stored_sizes(self._layout, positions), (inside * self.dtype.itemsize).astype(np.uint64)
 
     def delete_block(self, position: Any) -> bool:
         """Remove one chunk, so that it reads as the fill value. False if it was not stored."""

@@ -11,6 +11,10 @@ from zvcore.engine.sinks cimport Sink
 from zvcore.engine.slots cimport Slot
 
 
+# Memory for a chunk's values, which have to be put there unless they come from `old` and are not covered by others;
+# `block` is how they lie. NULL with a failure.
+cdef uint8_t *begin_block(Slot *slot, Chunks chunks, int64_t chunk, bint covered, Stored old, Sink sink,
+                          Block *block) noexcept nogil
 # One chunk, from the values of the selection to the sink. Items that the selection does not cover come from `old`;
 # None: it covers all that matter.
 cdef int encode_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, const Target *target, Stored old,

@@ -74,21 +74,25 @@ cdef uint8_t *old_values(Slot *slot, Chunks chunks, int64_t chunk, const Block *
     return values
 
 
+cdef uint8_t *begin_block(Slot *slot, Chunks chunks, int64_t chunk, bint covered, Stored old, Sink sink,
+                          Block *block) noexcept nogil:
+    cdef uint8_t *values
+    chunks.form.written_block(position_of(chunks, chunk), block)
+    if old is not None and not covered:
+        return old_values(slot, chunks, chunk, block, old, sink)
+    values = new_values(slot, chunks, chunk, block, sink)
+    if values != NULL:
+        fill_beyond(chunks.form, values, position_of(chunks, chunk), block)
+    return values
+
+
 cdef int encode_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, const Target *target, Stored old,
                       Sink sink) noexcept nogil:
-    cdef Place place
+    cdef Place place = Place(chunk, position_of(chunks, chunk))
     cdef Block block
     cdef Target shown
-    cdef uint8_t *values
-    place.row = chunk
-    place.position = position_of(chunks, chunk)
-    chunks.form.written_block(place.position, &block)
-    if old is None or covers(selection, place.position, chunks.form.chunk):
-        values = new_values(slot, chunks, chunk, &block, sink)
-        if values != NULL:
-            fill_beyond(chunks.form, values, place.position, &block)
-    else:
-        values = old_values(slot, chunks, chunk, &block, old, sink)
+    cdef uint8_t *values = begin_block(slot, chunks, chunk, covers(selection, place.position, chunks.form.chunk), old,
+                                       sink, &block)
     if values == NULL:
         return -1
     shown = target[0]

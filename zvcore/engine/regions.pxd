@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t
 
 from zvcore.codecs.running cimport Bytes
+from zvcore.engine.chunks cimport Chunks
 from zvcore.engine.form cimport Block, Form
 from zvcore.engine.moving cimport Span, Target
 from zvcore.engine.read cimport Receiver
@@ -17,24 +18,27 @@ cdef class Regions:
     cdef readonly object positions
     cdef list _items                    # which hold the selections and the memory of the values
     cdef tuple _columns
+    cdef Form form
     cdef Py_ssize_t count               # of the chunks
     cdef Region *regions
     # What chunk i is needed for: regions which[first[i]:first[i + 1]].
     cdef const int64_t *first
     cdef const int64_t *which
 
-    cdef int add(self, Selection selection, values, Form form) except -1
+    cdef int add(self, Selection selection, values, Form form, bint writable) except -1
     # (positions, region of each): what each region touches, one region after the other.
     cdef tuple pairs(self, Form form, tuple shape, Py_ssize_t total)
     cdef int group(self, Form form, tuple shape, Py_ssize_t total) except -1
+    # Whether one of the regions covers a chunk, row `row` of `positions`.
+    cdef bint covers(self, int64_t row, const int64_t *position) noexcept nogil
+    # Which of `positions` these chunks are, as their `rows` say, which live as long as they do; NULL: all of them.
+    cdef const int64_t *rows_of(self, Chunks chunks) except? NULL
 
 
 cdef class IntoRegions(Receiver):
     cdef Regions regions
     cdef const int64_t *rows            # which of the chunks of `regions` these are; NULL: all
-    cdef object _rows
 
-    cdef int take_rows(self, rows) except -1
     cdef int64_t row_of(self, int64_t chunk) noexcept nogil
     # All that any of its regions looks at.
     cdef Span span(self, int64_t chunk, const Block *block) noexcept nogil

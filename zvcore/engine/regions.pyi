@@ -1,4 +1,4 @@
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,14 @@ class Regions:
     def __new__(cls, count: int) -> Regions: ...
     @staticmethod
     def of(
-        selections: list[Selection], values: list[npt.NDArray[np.generic]], form: Form, shape: tuple[int, ...], most: int
+        selections: list[Selection],
+        values: list[npt.NDArray[Any]],
+        form: Form,
+        shape: tuple[int, ...],
+        most: int,
+        writable: bool,
     ) -> Regions | None: ...
+    def covered(self) -> npt.NDArray[np.bool_]: ...
 
 @final
 class IntoRegions(Receiver): ...

@@ -15,7 +15,7 @@ from zvcore.engine.decoding cimport (
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
 from zvcore.engine.moving cimport Items, Place, Span, fill_out, move_out, span_of
 from zvcore.engine.read cimport Receiver, parts_of, read_into, threads_to_read
-from zvcore.engine.selection cimport Selection
+from zvcore.engine.selection cimport Selection, covers
 from zvcore.engine.slots cimport Slot
 from zvcore.engine.work cimport Work
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM
@@ -38,7 +38,8 @@ cdef class Regions:
         free(self.regions)
 
     @staticmethod
-    def of(list selections not None, list values not None, Form form not None, tuple shape not None, int64_t most):
+    def of(list selections not None, list values not None, Form form not None, tuple shape not None, int64_t most,
+           bint writable):
         """`shape` is that of chunks. None if they touch more than `most`, those that several of them touch counted again
         for each.
         """
@@ -54,18 +55,20 @@ cdef class Regions:
             if total > most:
                 return None
             if count:
-                regions.add(selection, memory, form)
+                regions.add(selection, memory, form, writable)
         regions.group(form, shape, total)
         return regions
 
-    cdef int add(self, Selection selection, values, Form form) except -1:
+    cdef int add(self, Selection selection, values, Form form, bint writable) except -1:
         cdef Items items
         cdef Region *region = &self.regions[len(self._items)]
         if selection.is_points or selection.has_lists:
             raise ValueError("regions are of integers and slices")
-        items = Items(selection, values, form, None, 0, True)
+        items = Items(selection, values, form, None, 0, writable)
         region.selection = <void *> selection
         region.target = items.target
+        # What is written is encoded next, and stays in the caches.
+        region.target.far = region.target.far and writable
         self._items.append(items)
         return 0
 
@@ -122,27 +125,46 @@ cdef class Regions:
         if self.count:
             self.first = &first[0]
             self.which = &which[0]
+        self.form = form
         return 0
+
+    def covered(self):
+        """For each chunk, whether one of the regions covers every item of it that lies inside the array."""
+        cdef const int64_t[:, ::1] position = self.positions
+        cdef unsigned char[::1] view
+        cdef int64_t i
+        found = np.zeros(self.count, np.bool_)
+        view = found.view(np.uint8)
+        for i in range(self.count):
+            view[i] = self.covers(i, &position[i, 0] if self.form.ndim else NULL)
+        return found
+
+    cdef bint covers(self, int64_t row, const int64_t *position) noexcept nogil:
+        cdef int64_t i
+        for i in range(self.first[row], self.first[row + 1]):
+            if covers(<Selection> self.regions[self.which[i]].selection, position, self.form.chunk):
+                return True
+        return False
+
+    cdef const int64_t *rows_of(self, Chunks chunks) except? NULL:
+        """`chunks.rows`, checked; NULL: they are all."""
+        cdef const int64_t[::1] view
+        if chunks.rows is None:
+            if chunks.count != self.count:
+                raise ValueError("the regions do not fit the chunks")
+            return NULL
+        if (len(chunks.rows) != chunks.count or chunks.rows.dtype != np.int64
+                or (chunks.count and (chunks.rows.min() < 0 or chunks.rows.max() >= self.count))):
+            raise ValueError("the rows do not fit the chunks")
+        if not chunks.count:
+            return NULL
+        view = chunks.rows
+        return &view[0]
 
 
 @cython.final
 cdef class IntoRegions(Receiver):
     """Chunks are decoded into the values of all regions that touch them."""
-
-    cdef int take_rows(self, rows) except -1:
-        cdef const int64_t[::1] view
-        if rows is None:
-            if self.chunks.count != self.regions.count:
-                raise ValueError("the regions do not fit the chunks")
-            return 0
-        self._rows = np.ascontiguousarray(rows, np.int64)
-        if len(self._rows) != self.chunks.count or (
-                self.chunks.count and (self._rows.min() < 0 or self._rows.max() >= self.regions.count)):
-            raise ValueError("the rows do not fit the chunks")
-        if self.chunks.count:
-            view = self._rows
-            self.rows = &view[0]
-        return 0
 
     cdef int64_t row_of(self, int64_t chunk) noexcept nogil:
         return chunk if self.rows == NULL else self.rows[chunk]
@@ -230,7 +252,7 @@ cdef IntoRegions receiver_of(Regions regions, Chunks chunks):
     cdef IntoRegions receiver = IntoRegions.__new__(IntoRegions)
     receiver.regions = regions
     receiver.chunks = chunks
-    receiver.take_rows(chunks.rows)
+    receiver.rows = regions.rows_of(chunks)
     return receiver
 
 

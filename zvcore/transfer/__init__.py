@@ -8,8 +8,8 @@ from zvcore.transfer.listed import read_listed
 from zvcore.transfer.ordered import OrderedWriter
 from zvcore.transfer.outside import clear_cut_objects, remove_outside
 from zvcore.transfer.packing import Packing, abandoning
-from zvcore.transfer.reading import read, read_blocks, read_decoded, read_encoded
-from zvcore.transfer.regions import read_regions
+from zvcore.transfer.reading import read, read_blocks, read_decoded, read_encoded, stored_sizes
+from zvcore.transfer.regions import read_regions, write_regions
 from zvcore.transfer.results import empty, target
 from zvcore.transfer.writing import encode, put, write
 
@@ -32,7 +32,9 @@ __all__ = [
     "reads_coarser",
     "remove_outside",
     "slices_of",
+    "stored_sizes",
     "target",
     "write",
     "write_gathered",
+    "write_regions",
 ]

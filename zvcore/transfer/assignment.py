@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     # What was read of objects, by their keys; None where there is none.
     Old = Mapping[str, bytes | memoryview | None]
 
-__all__ = ["Assignment", "check_writable"]
+__all__ = ["Assignment", "ToSelection", "check_writable", "refuse_unfit_fill"]
 
 
 def check_writable(layout: Layout) -> None:
@@ -51,7 +52,7 @@ def _in_hand(sources: Sources, old: Old, covered: npt.NDArray[np.bool_]) -> Sour
     return replace(sources, key=None, blobs=blobs, origin=sources)
 
 
-def _refuse_unfit_fill(layout: Layout, positions: Positions) -> None:
+def refuse_unfit_fill(layout: Layout, positions: Positions) -> None:
     """UnfitValueError where chunks are begun of which the rest would no longer be the fill value behind the filter."""
     try:
         assert layout.refuse_unfit is not None
@@ -71,41 +72,17 @@ def _refuse_unfit_fill(layout: Layout, positions: Positions) -> None:
 
 
 @dataclass(frozen=True)
-class Assignment:
-    """Values to be assigned to a selection.
+class Assignment(ABC):
+    """Values to be assigned to items of some chunks.
 
-    value      in the selection's `result_shape` and the array's dtype
-    positions  the grid positions of the chunks that the selection touches
-    covered    which of them it covers as a whole, so that nothing of what is stored is needed
+    positions  the grid positions of the chunks
+    covered    which of them are covered as a whole, so that nothing of what is stored is needed
     """
 
     layout: Layout
-    selection: Selection
-    value: npt.NDArray[Any]
     work: Work
     positions: Positions
     covered: npt.NDArray[np.bool_]
-
-    @classmethod
-    def of(
-        cls, layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work, positions: Positions
-    ) -> Assignment:
-        covered = selection.covered(positions, layout.form.shape)
-        if layout.refuse_unfit is not None and not covered.all():
-            _refuse_unfit_fill(layout, positions[~covered])
-        return cls(layout, selection, value, work, positions, covered)
-
-    @classmethod
-    def of_whole_chunks(
-        cls,
-        layout: Layout,
-        selection: Selection,
-        value: npt.NDArray[Any],
-        work: Work,
-        positions: Positions,
-    ) -> Assignment:
-        """For values that are whole chunks wherever it matters, so that nothing is read."""
-        return cls(layout, selection, value, work, positions, np.ones(len(positions), np.bool_))
 
     def some(self, rows: Rows) -> tuple[Positions, npt.NDArray[np.bool_]]:
         """The positions of these rows, and which of them are covered."""
@@ -141,18 +118,23 @@ class Assignment:
             store_empty = layout.store_empty
         if layout.value_codec is not None:
             return self._encode_values(rows, sources, work, store_empty)
-        chunks = Chunks(
-            layout.prepared,
-            positions,
-            sources,
-            rows if self.selection.is_points else None,
-            layout.chain_column(positions),
-        )
+        chunks = Chunks(layout.prepared, positions, sources, self._rows(rows), layout.chain_column(positions))
         gathered = Gathered(len(positions))
         sink = gathered if sink is None else sink
         sink.store_empty = store_empty
-        encode_chunks(chunks, self.selection, self.value, sink, work)
+        self._encode_chunks(chunks, sink, work)
         return gathered.chunks
+
+    @abstractmethod
+    def _rows(self, rows: Rows) -> Rows | None:
+        """The rows, if the engine has to know them."""
+
+    @abstractmethod
+    def _encode_chunks(self, chunks: Chunks, sink: Sink, work: Work) -> None: ...
+
+    def _encode_values(self, rows: Rows, sources: Sources | None, work: Work, store_empty: bool) -> Buffers:
+        """For chunks that only Python can turn into bytes."""
+        raise TypeError("chunks that only Python can turn into bytes are written one selection after the other")
 
     @property
     def to_files(self) -> bool:
@@ -166,8 +148,37 @@ class Assignment:
         assert isinstance(placement, OneChunkPerObject)
         return Files(placement.keys(self.some(rows)[0]), self.layout.prepared)
 
+
+@dataclass(frozen=True)
+class ToSelection(Assignment):
+    """`value` in the selection's `result_shape` and the array's dtype; the positions are those that it touches."""
+
+    selection: Selection
+    value: npt.NDArray[Any]
+
+    @classmethod
+    def of(
+        cls, layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work, positions: Positions
+    ) -> ToSelection:
+        covered = selection.covered(positions, layout.form.shape)
+        if layout.refuse_unfit is not None and not covered.all():
+            refuse_unfit_fill(layout, positions[~covered])
+        return cls(layout, work, positions, covered, selection, value)
+
+    @classmethod
+    def of_whole_chunks(
+        cls, layout: Layout, selection: Selection, value: npt.NDArray[Any], work: Work, positions: Positions
+    ) -> ToSelection:
+        """For values that are whole chunks wherever it matters, so that nothing is read."""
+        return cls(layout, work, positions, np.ones(len(positions), np.bool_), selection, value)
+
+    def _rows(self, rows: Rows) -> Rows | None:
+        return rows if self.selection.is_points else None
+
+    def _encode_chunks(self, chunks: Chunks, sink: Sink, work: Work) -> None:
+        encode_chunks(chunks, self.selection, self.value, sink, work)
+
     def _encode_values(self, rows: Rows, sources: Sources | None, work: Work, store_empty: bool) -> Buffers:
-        """For chunks that only Python can turn into bytes."""
         layout, selection, value = self.layout, self.selection, self.value
         positions, covered = self.some(rows)
         codec = layout.value_codec

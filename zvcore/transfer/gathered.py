@@ -10,7 +10,7 @@ import numpy.typing as npt
 from zvcore.engine.selection import Selection
 from zvcore.engine.work import Work
 from zvcore.placement import Group
-from zvcore.transfer.assignment import Assignment, check_writable
+from zvcore.transfer.assignment import ToSelection, check_writable
 from zvcore.transfer.batches import Steps
 from zvcore.transfer.reading import read
 from zvcore.transfer.replacing import replace_groups
@@ -52,7 +52,7 @@ def write_gathered(
         high = np.minimum(end, [stop for _, stop in hole])
         lacking += np.prod(np.maximum(high - low, 0), axis=1)
     rows = np.flatnonzero(lacking < np.prod(end - begin, axis=1))
-    assignment = Assignment.of_whole_chunks(layout, selection, values, work, positions)
+    assignment = ToSelection.of_whole_chunks(layout, selection, values, work, positions)
     groups = [Group(group.key, rows[group.rows]) for group in layout.placement.groups(positions[rows])]
 
     def complete(left: list[Group], edits: dict[str, Edit]) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "read", "read_blocks", "read_decoded", "read_encoded", "read_in_windows", "read_positions", "read_window",
-    "window_size",
+    "stored_sizes", "window_size",
 ]  # fmt: skip
 
 # A single chunk of no more bytes than these is asked for.
@@ -247,6 +247,15 @@ def _read_block(layout: Layout, positions: Positions, row: int) -> npt.NDArray[A
     out = empty(selection.result_shape, layout.form.dtype)
     _decode(layout, Chunks(layout.prepared, position, sources), selection, out, Work(1))
     return out
+
+
+def stored_sizes(layout: Layout, positions: Positions) -> npt.NDArray[np.uint64]:
+    """How many bytes are stored of the chunks at these grid positions; ABSENT for those that are not stored."""
+    sources = layout.locate(positions)
+    if sources.length is not None:
+        return np.asarray(sources.length, np.uint64)
+    sizes = layout.store.sizes(sources.keys)
+    return np.array([ABSENT if size is None else size for size in sizes], np.uint64)
 
 
 def read_encoded(layout: Layout, positions: Positions, threads: int | None = None) -> Buffers:

@@ -11,7 +11,7 @@ import numpy as np
 
 from zvcore.errors import CorruptDataError
 from zvcore.stores.request_threads import on_their_way
-from zvcore.transfer.assignment import Assignment, check_writable
+from zvcore.transfer.assignment import ToSelection, check_writable
 from zvcore.transfer.batches import BATCH_BYTES, BATCH_CHUNKS, BATCH_POSITIONS, Steps, Written, windows
 from zvcore.transfer.clearing import clear, is_fill
 from zvcore.transfer.replacing import replace
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from zvcore.engine.selection import Selection
     from zvcore.engine.work import Work
     from zvcore.layout import Layout
+    from zvcore.transfer.assignment import Assignment
     from zvcore.transfer.batches import Positions, Rows
 
-__all__ = ["encode", "put", "putting_back", "write"]
+__all__ = ["encode", "put", "putting_back", "write", "write_chunks"]
 
 T = TypeVar("T")
 
@@ -71,15 +72,16 @@ def _write(layout: Layout, selection: Selection, value: npt.NDArray[Any], work: 
         if left is not None:
             steps = Steps(work.telling(None), 0)
             for positions in left:
-                _write_chunks(Assignment.of(layout, selection, value, steps.work, positions), steps)
+                write_chunks(ToSelection.of(layout, selection, value, steps.work, positions), steps)
             return steps.written
     steps = Steps(work, total)
     for positions in position_windows(selection, layout.form.shape, BATCH_POSITIONS, layout.shard_shape):
-        _write_chunks(Assignment.of(layout, selection, value, work, positions), steps)
+        write_chunks(ToSelection.of(layout, selection, value, work, positions), steps)
     return steps.written
 
 
-def _write_chunks(assignment: Assignment, steps: Steps) -> None:
+def write_chunks(assignment: Assignment, steps: Steps) -> None:
+    """Put all chunks of an assignment into the store."""
     covered = assignment.covered
     # Chunks that are objects of their own, and wholly new, are written without looking.
     alone = covered if assignment.layout.placement.alone else np.zeros(len(covered), np.bool_)
@@ -134,7 +136,7 @@ def encode(
     """The selection's chunks in `rows` of its `positions`, all of them covered by it, encoded and not yet stored."""
     if layout.refuse_unfit is not None:
         layout.refuse_unfit(value)
-    return Assignment.of_whole_chunks(layout, selection, value, work, positions).encode(rows)
+    return ToSelection.of_whole_chunks(layout, selection, value, work, positions).encode(rows)
 
 
 def put(layout: Layout, positions: Positions, chunks: Buffers) -> None:
