@@ -80,7 +80,7 @@ def compared(calls: Calls, wanted: Sequence[Box]) -> Calls:
 def reading(kind: str, codec: str, wanted: Sequence[Box]) -> Calls:
     ours, theirs, key = opened(kind, codec)
     ours_wanted = [key(box) for box in wanted]
-    calls = {
+    calls: Calls = {
         "zvcore": lambda: ours.read_regions(ours_wanted),
         "tensorstore": partial(in_futures, theirs, wanted),
         "tensorstore, Batch": partial(in_a_batch, theirs, wanted),
@@ -90,7 +90,7 @@ def reading(kind: str, codec: str, wanted: Sequence[Box]) -> Calls:
 
 def far(kind: str, codec: str, delay: float, wanted: Sequence[Box]) -> Calls:
     ours, theirs = opened_far(kind, codec, delay)
-    calls = {
+    calls: Calls = {
         "zvcore": lambda: ours.read_regions(wanted),
         "tensorstore": partial(in_futures, theirs, wanted),
         "tensorstore, Batch": partial(in_a_batch, theirs, wanted),

@@ -258,7 +258,7 @@ class Array(Generic[Item]):
         """
         return self._read(Selection.basic(region, self.shape), out, self._work_with(threads, progress, memory))
 
-    def read_regions(self, regions: Iterable[Any], threads: int | None = None) -> list[Any]:
+    def read_regions(self, regions: Iterable[Region], threads: int | None = None) -> list[npt.NDArray[Item]]:
         """`[a[region] for region in regions]`, read together: a chunk that several of them touch is fetched and decoded
         once. For patches, tiles and cut-outs.
         """
@@ -376,7 +376,7 @@ class Array(Generic[Item]):
         """Assign to what stands inside the brackets of `a[...]`."""
         self._write(Selection.basic(region, self.shape), value, self._work_with(threads, progress))
 
-    def write_regions(self, regions: Iterable[Any], values: Iterable[Any], threads: int | None = None) -> None:
+    def write_regions(self, regions: Iterable[Region], values: Iterable[Any], threads: int | None = None) -> None:
         """`a[region] = value` for each, in order; a chunk that several of them touch is read and replaced once."""
         from zvcore.together import write_regions
 

@@ -299,8 +299,9 @@ def test_nothing_is_left_of_loops_that_ended(tmp_path: Path) -> None:
     array, _ = made(tmp_path / "a", "chunks")
 
     async def cut_off() -> None:
-        asyncio.ensure_future(array.aread(3))
+        reading = asyncio.ensure_future(array.aread(3))
         await asyncio.sleep(0)
+        assert not reading.done()
 
     for _ in range(3):
         asyncio.run(cut_off())

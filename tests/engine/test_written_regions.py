@@ -91,7 +91,7 @@ def test_values_are_cast_and_broadcast(tmp_path: Path) -> None:
 
 def test_what_does_not_fit(tmp_path: Path) -> None:
     array, values = made(tmp_path / "a", "chunks")
-    with pytest.raises(ValueError, match="shape|broadcast"):
+    with pytest.raises(ValueError, match=r"shape|broadcast"):
         array.write_regions([np.s_[:2], np.s_[2:4]], [1, np.zeros(5)])
     with pytest.raises(ValueError, match="argument"):
         array.write_regions([np.s_[:2], np.s_[2:4]], [1])

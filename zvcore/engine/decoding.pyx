@@ -269,7 +269,8 @@ cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const Joini
             return -1
         alike = alike and fits[i] and is_same_shape(chunks.form, &blocks[i], &blocks[0])
     forget_ahead(&slot.runner)
-    if alike and move_out_joined(how, count, chunks.form, selection, place, <const char *> into, &blocks[0], each, target):
+    if alike and move_out_joined(how, count, chunks.form, selection, place, <const char *> into, &blocks[0], each,
+                                 target):
         return 0
     for i in range(count):
         if fits[i]:

@@ -367,7 +367,8 @@ cdef bint join_lines(Move *move, int axis, Py_ssize_t row, Py_ssize_t apart) noe
 
 
 cdef bint move_out_joined(const Joining *how, int64_t count, Form form, Selection selection, Place place,
-                          const char *chunks, const Block *block, Py_ssize_t apart, const Target *target) noexcept nogil:
+                          const char *chunks, const Block *block, Py_ssize_t apart,
+                          const Target *target) noexcept nogil:
     cdef Move move
     cdef Py_ssize_t row = form.chunk[how.axis] * form.itemsize
     move.direction = OUT

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["narrowed", "parts_at_hand"]
 
 
-def narrowed(
-    store: Store, chunks: Chunks, wanted: Callable[[Chunks], npt.NDArray[np.uint64] | None]
-) -> Sources:
+def narrowed(store: Store, chunks: Chunks, wanted: Callable[[Chunks], npt.NDArray[np.uint64] | None]) -> Sources:
     """The sources of these chunks, of which no more is asked for than is `wanted`, as `parts_wanted` says it: parts of
     those that are stored as they are.
     """

@@ -30,7 +30,7 @@ cdef class Regions:
     cdef tuple pairs(self, Form form, tuple shape, Py_ssize_t total)
     cdef int group(self, Form form, tuple shape, Py_ssize_t total) except -1
     # Whether one of the regions covers a chunk, row `row` of `positions`.
-    cdef bint covers(self, int64_t row, const int64_t *position) noexcept nogil
+    cdef bint is_covered(self, int64_t row, const int64_t *position) noexcept nogil
     # Which of `positions` these chunks are, as their `rows` say, which live as long as they do; NULL: all of them.
     cdef const int64_t *rows_of(self, Chunks chunks) except? NULL
 

@@ -38,11 +38,9 @@ cdef class Regions:
         free(self.regions)
 
     @staticmethod
-    def of(list selections not None, list values not None, Form form not None, tuple shape not None, int64_t most,
-           bint writable):
-        """`shape` is that of chunks. None if they touch more than `most`, those that several of them touch counted again
-        for each.
-        """
+    def of(list selections not None, list values not None, Form form not None, tuple shape not None,
+           int64_t most, bint writable):
+        """`shape` is that of chunks. None if they touch more than `most`, counted for each region."""
         cdef Regions regions = Regions.__new__(Regions, len(selections))
         cdef Py_ssize_t total = 0, count
         for selection, memory in zip(selections, values, strict=True):
@@ -136,10 +134,10 @@ cdef class Regions:
         found = np.zeros(self.count, np.bool_)
         view = found.view(np.uint8)
         for i in range(self.count):
-            view[i] = self.covers(i, &position[i, 0] if self.form.ndim else NULL)
+            view[i] = self.is_covered(i, &position[i, 0] if self.form.ndim else NULL)
         return found
 
-    cdef bint covers(self, int64_t row, const int64_t *position) noexcept nogil:
+    cdef bint is_covered(self, int64_t row, const int64_t *position) noexcept nogil:
         cdef int64_t i
         for i in range(self.first[row], self.first[row + 1]):
             if covers(<Selection> self.regions[self.which[i]].selection, position, self.form.chunk):

@@ -54,8 +54,9 @@ cdef class Encoding(Task):
         """Put neighbours together whose values share cache lines: each line is read once and not again and again."""
         cdef int64_t chunk
         cdef int64_t[::1] view
+        cdef int64_t most = MOST_JOINED_BYTES // max(self.chunks.form.chunk_nbytes, <uint64_t> 1)
         self.joined = joining(self.chunks.form, self.items.selection, &self.items.target,
-                              min(self.chunks.count // threads, MOST_JOINED_BYTES // max(self.chunks.form.chunk_nbytes, <uint64_t> 1)))
+                              min(self.chunks.count // threads, most))
         if self.joined.most == 0 or self.joined.lines or not self.sink.in_any_order():
             return 0
         self._groups = np.empty(self.chunks.count + 1, np.int64)

@@ -33,8 +33,8 @@ cdef class EncodingRegions(Task):
         cdef int64_t row = chunk if self.rows == NULL else self.rows[chunk], i
         cdef Region *region
         cdef Block block
-        cdef uint8_t *values = begin_block(slot, self.chunks, chunk, self.regions.covers(row, place.position), self.old,
-                                           self.sink, &block)
+        cdef uint8_t *values = begin_block(slot, self.chunks, chunk, self.regions.is_covered(row, place.position),
+                                           self.old, self.sink, &block)
         if values == NULL:
             return -1
         for i in range(self.regions.first[row], self.regions.first[row + 1]):

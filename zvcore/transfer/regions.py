@@ -40,7 +40,8 @@ def read_regions(layout: Layout, selections: Sequence[Selection], outs: Sequence
     """
     regions = _together(layout, selections, outs, writable=True)
     if regions is None:
-        return all([read(layout, selection, out, work) for selection, out in zip(selections, outs, strict=True)])
+        known = [read(layout, selection, out, work) for selection, out in zip(selections, outs, strict=True)]
+        return all(known)
     if held_locks:
         work = work.unwatched()
     count = len(regions.positions)
