@@ -47,10 +47,17 @@ cdef void decode_ahead_of_sizes(Slot *slot, Chunks chunks, const int64_t *two, c
 cdef int read_block(Slot *slot, Chunks chunks, Selection selection, int64_t chunk, Bytes stored,
                     const Target *target) noexcept nogil
 
-# Several chunks at once that can be joined: `together` has their bytes, or they are loaded from `apart` one after the
-# other.
-cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const Joining *how, const int64_t *order,
-                     int64_t count, const Bytes *together, Stored apart, const Target *target) noexcept nogil
+# Chunks that can be joined.
+cdef struct Neighbours:
+    const Joining *how
+    const int64_t *order                # which they are
+    int64_t count
+    const Bytes *together               # their bytes; NULL: they are loaded one after the other
+
+
+# Several chunks at once; `apart` is where they are loaded from.
+cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const Neighbours *some, Stored apart,
+                     const Target *target) noexcept nogil
 
 # Whether it is worth it to read no more of a chunk than a selection wants, whose bytes are stored as they are: `span`
 # of the `size` bytes that the chunk has.

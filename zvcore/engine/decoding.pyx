@@ -11,7 +11,7 @@ from zvcore.engine.failures cimport FRAME_FAILURE, MEMORY_FAILURE
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
 from zvcore.engine.framing cimport zv_frame
 from zvcore.engine.moving cimport (
-    JOINED_GAP, MOST_JOINED, Joining, Place, Span, Target, direct_target, fill_out, move_out, move_out_joined, span_of,
+    JOINED_GAP, MOST_JOINED, Blocks, Place, Span, Target, direct_target, fill_out, move_out, move_out_joined, span_of,
 )
 from zvcore.engine.slots cimport fail, fail_codec, fail_frame
 from zvcore.kernels.blocks cimport fill_block
@@ -205,77 +205,88 @@ cdef int decode_into(Slot *slot, Chunks chunks, int64_t chunk, Bytes stored, con
     return 1
 
 
-cdef int load_joined(Slot *slot, Chunks chunks, const Span *span, const int64_t *order, int64_t i, int64_t count,
-                     Stored apart, uint8_t *into, Bytes *stored) noexcept nogil:
+cdef int load_joined(Slot *slot, Chunks chunks, const Neighbours *some, int64_t i, const Span *span, Stored apart,
+                     uint8_t *into, Bytes *stored) noexcept nogil:
     """The stored bytes of chunk i, at `into` if they are its values. If it gains by that it is decoded with the next,
     whose bytes come along.
     """
     cdef Block block
     cdef uint64_t most = stored_limit(chunks.form.chunk_nbytes)
-    cdef bint plain = is_as_stored(chunks, order[i], &block)
-    if gains_by_two(chunks) and i + 1 < count:
-        return load_two(slot, apart, order + i, most, stored + i)
+    cdef bint plain = is_as_stored(chunks, some.order[i], &block)
+    if gains_by_two(chunks) and i + 1 < some.count:
+        return load_two(slot, apart, some.order + i, most, stored + i)
     if plain and is_worth_leaving(&block, span):
-        return apart.load_part(slot, order[i], most, block.nbytes, span, stored + i)
-    return apart.load(slot, order[i], most, into if plain else NULL, block.nbytes, stored + i)
+        return apart.load_part(slot, some.order[i], most, block.nbytes, span, stored + i)
+    return apart.load(slot, some.order[i], most, into if plain else NULL, block.nbytes, stored + i)
 
 
-cdef int begin_joined(Slot *slot, Chunks chunks, const Span *span, const int64_t *order, int64_t i, int64_t count,
-                      const Bytes *together, Stored apart, uint8_t *into, Bytes *stored) noexcept nogil:
+cdef int begin_joined(Slot *slot, Chunks chunks, const Neighbours *some, int64_t i, const Span *span, Stored apart,
+                      uint8_t *into, Bytes *stored) noexcept nogil:
     cdef bint twos = gains_by_two(chunks)
     if twos and i % 2:
         return 0
     forget_ahead(&slot.runner)      # before other bytes lie where those of the last two were
-    twos = twos and i + 1 < count
-    if apart is not None:
-        if load_joined(slot, chunks, span, order, i, count, apart, into, stored) != 0:
+    twos = twos and i + 1 < some.count
+    if some.together == NULL:
+        if load_joined(slot, chunks, some, i, span, apart, into, stored) != 0:
             return -1
     else:
-        stored[i] = together[i]
+        stored[i] = some.together[i]
         if twos:
-            stored[i + 1] = together[i + 1]
+            stored[i + 1] = some.together[i + 1]
     if twos:
-        decode_ahead(slot, chunks, order + i, stored + i)
+        decode_ahead(slot, chunks, some.order + i, stored + i)
     return 0
 
 
-cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const Joining *how, const int64_t *order,
-                     int64_t count, const Bytes *together, Stored apart, const Target *target) noexcept nogil:
+cdef bint move_as_stored(Slot *slot, Chunks chunks, Selection selection, const Neighbours *some, const Block *block,
+                         const Target *target) noexcept nogil:
+    """From where their bytes are, if these are the values. False: none was moved."""
+    cdef Bytes[MOST_JOINED] plain
+    cdef Blocks blocks
+    cdef Place place = Place(some.order[0], position_of(chunks, some.order[0]))
+    if some.together == NULL or chunks.form.edge == FRAMED_EDGE or not lie_evenly(
+            slot, chain_of(chunks, some.order[0]), some.together, some.count, block.nbytes, plain):
+        return False
+    blocks = Blocks(<char *> plain[0].data, some.count, plain[1].data - plain[0].data, block)
+    return move_out_joined(some.how, chunks.form, selection, place, &blocks, target)
+
+
+cdef int read_joined(Slot *slot, Chunks chunks, Selection selection, const Neighbours *some, Stored apart,
+                     const Target *target) noexcept nogil:
     cdef uint64_t each = chunks.form.chunk_nbytes + JOINED_GAP
+    cdef const int64_t *order = some.order
     cdef Place place = Place(order[0], position_of(chunks, order[0]))
     cdef Span span
-    cdef Block[MOST_JOINED] blocks
-    cdef Bytes[MOST_JOINED] plain
+    cdef Block[MOST_JOINED] shapes
     cdef Bytes[MOST_JOINED] stored
+    cdef Blocks blocks
     cdef uint8_t *into
     cdef int64_t i
     cdef int[MOST_JOINED] fits
     cdef bint alike = True
-    chunks.form.written_block(place.position, &blocks[0])
-    span = span_of(chunks.form, selection, place, &blocks[0], target)
-    if apart is None and chunks.form.edge != FRAMED_EDGE:
-        if lie_evenly(slot, chain_of(chunks, order[0]), together, count, blocks[0].nbytes, plain) and move_out_joined(
-                how, count, chunks.form, selection, place, <const char *> plain[0].data, &blocks[0],
-                plain[1].data - plain[0].data, target):
-            return 0
-    into = reserve(&slot.values, count * each)
+    chunks.form.written_block(place.position, &shapes[0])
+    if move_as_stored(slot, chunks, selection, some, &shapes[0], target):
+        return 0
+    span = span_of(chunks.form, selection, place, &shapes[0], target)
+    into = reserve(&slot.values, some.count * each)
     if into == NULL:
         return fail(slot, MEMORY_FAILURE, order[0])
-    for i in range(count):
-        if begin_joined(slot, chunks, &span, order, i, count, together, apart, into + i * each, stored) != 0:
+    for i in range(some.count):
+        if begin_joined(slot, chunks, some, i, &span, apart, into + i * each, stored) != 0:
             return -1
-        fits[i] = decode_into(slot, chunks, order[i], stored[i], &span, into + i * each, &blocks[i])
+        fits[i] = decode_into(slot, chunks, order[i], stored[i], &span, into + i * each, &shapes[i])
         if fits[i] < 0 or (not fits[i] and read_block(slot, chunks, selection, order[i], stored[i], target) != 0):
             return -1
-        alike = alike and fits[i] and is_same_shape(chunks.form, &blocks[i], &blocks[0])
+        alike = alike and fits[i] and is_same_shape(chunks.form, &shapes[i], &shapes[0])
     forget_ahead(&slot.runner)
-    if alike and move_out_joined(how, count, chunks.form, selection, place, <const char *> into, &blocks[0], each,
-                                 target):
+    blocks = Blocks(<char *> into, some.count, each, &shapes[0])
+    if alike and move_out_joined(some.how, chunks.form, selection, place, &blocks, target):
         return 0
-    for i in range(count):
+    for i in range(some.count):
         if fits[i]:
             place = Place(order[i], position_of(chunks, order[i]))
-            move_out(chunks.form, selection, place, <const char *> (into + i * each), &blocks[i], target)
+            move_out(chunks.form, selection, place, <const char *> (into + i * each), &shapes[i], target)
     return 0
 
 

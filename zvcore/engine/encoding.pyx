@@ -7,7 +7,7 @@ from zvcore.engine.chunks cimport Chunks, chain_of, position_of
 from zvcore.engine.decoding cimport decode_block, stored_limit
 from zvcore.engine.form cimport FRAMED_EDGE, Block, Form
 from zvcore.engine.framing cimport MOST_HEADER
-from zvcore.engine.moving cimport JOINED_GAP, Joining, Place, Target, move_in, move_in_joined
+from zvcore.engine.moving cimport JOINED_GAP, Blocks, Joining, Place, Target, move_in, move_in_joined
 from zvcore.engine.selection cimport covers
 from zvcore.engine.slots cimport fail_codec, fail_frame, fail_memory
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM, copy_block, fill_block, is_filled
@@ -106,6 +106,7 @@ cdef int encode_joined(Slot *slot, Chunks chunks, Selection selection, const Joi
     cdef uint64_t each = chunks.form.chunk_nbytes + JOINED_GAP
     cdef Place place = Place(first, position_of(chunks, first))
     cdef Block block
+    cdef Blocks blocks
     cdef uint8_t *values = reserve(&slot.values, count * each)
     cdef int64_t i
     if values == NULL:
@@ -113,7 +114,8 @@ cdef int encode_joined(Slot *slot, Chunks chunks, Selection selection, const Joi
     chunks.form.written_block(place.position, &block)
     for i in range(count):
         fill_beyond(chunks.form, values + i * each, position_of(chunks, first + i), &block)
-    move_in_joined(how, count, chunks.form, selection, place, <char *> values, &block, each, target)
+    blocks = Blocks(<char *> values, count, each, &block)
+    move_in_joined(how, chunks.form, selection, place, &blocks, target)
     for i in range(count):
         if encode_values(slot, chunks, first + i, values + i * each, &block, sink) != 0:
             return -1

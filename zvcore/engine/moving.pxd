@@ -63,12 +63,20 @@ cdef Joining joining(Form form, Selection selection, const Target *target, int64
 # Whether all of a chunk along the axis is selected, and it is so many steps away from the first.
 cdef bint may_join(const Joining *how, Form form, Selection selection, const int64_t *first, const int64_t *position,
                    int64_t steps) noexcept nogil
-# So many blocks of one shape, `apart` bytes from each other, to the values. False: none was moved.
-cdef bint move_out_joined(const Joining *how, int64_t count, Form form, Selection selection, Place place,
-                          const char *chunks, const Block *block, Py_ssize_t apart, const Target *target) noexcept nogil
-# From the values into so many blocks, unless their rows make whole lines.
-cdef void move_in_joined(const Joining *how, int64_t count, Form form, Selection selection, Place place, char *chunks,
-                         const Block *block, Py_ssize_t apart, const Target *target) noexcept nogil
+# Blocks of one shape.
+cdef struct Blocks:
+    char *first
+    int64_t count
+    Py_ssize_t apart                    # how many bytes it is from one to the next
+    const Block *shape
+
+
+# From neighbours, of which `place` is the first, to the values. False: none was moved.
+cdef bint move_out_joined(const Joining *how, Form form, Selection selection, Place place, const Blocks *blocks,
+                          const Target *target) noexcept nogil
+# From the values into neighbours, unless their rows make whole lines.
+cdef void move_in_joined(const Joining *how, Form form, Selection selection, Place place, const Blocks *blocks,
+                         const Target *target) noexcept nogil
 # Which bytes of a chunk `move_out` looks at.
 cdef struct Span:
     uint64_t begin, end

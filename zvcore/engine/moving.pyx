@@ -333,10 +333,10 @@ cdef bint may_join(const Joining *how, Form form, Selection selection, const int
     return share.source == 0 and share.count == form.chunk[how.axis] and (share.step == 1 or share.count == 1)
 
 
-cdef void add_neighbours(Move *move, int64_t count, Py_ssize_t apart, Py_ssize_t row) noexcept nogil:
+cdef void add_neighbours(Move *move, const Blocks *blocks, Py_ssize_t row) noexcept nogil:
     """One axis more: from a block to the next."""
-    move.shape[move.ndim] = count
-    move.chunk_strides[move.ndim] = apart
+    move.shape[move.ndim] = blocks.count
+    move.chunk_strides[move.ndim] = blocks.apart
     move.result_strides[move.ndim] = row
     move.ndim += 1
 
@@ -366,30 +366,29 @@ cdef bint join_lines(Move *move, int axis, Py_ssize_t row, Py_ssize_t apart) noe
     return True
 
 
-cdef bint move_out_joined(const Joining *how, int64_t count, Form form, Selection selection, Place place,
-                          const char *chunks, const Block *block, Py_ssize_t apart,
+cdef bint move_out_joined(const Joining *how, Form form, Selection selection, Place place, const Blocks *blocks,
                           const Target *target) noexcept nogil:
     cdef Move move
     cdef Py_ssize_t row = form.chunk[how.axis] * form.itemsize
     move.direction = OUT
-    move.chunk = <char *> chunks
-    if not prepare_move(&move, form, selection, place.position, block, target) or move.clipped:
+    move.chunk = blocks.first
+    if not prepare_move(&move, form, selection, place.position, blocks.shape, target) or move.clipped:
         return False
     if how.lines:
-        return join_lines(&move, how.axis, row, apart)
-    add_neighbours(&move, count, apart, row)
+        return join_lines(&move, how.axis, row, blocks.apart)
+    add_neighbours(&move, blocks, row)
     run_move(&move, 0, move.chunk, move.result)
     return True
 
 
-cdef void move_in_joined(const Joining *how, int64_t count, Form form, Selection selection, Place place, char *chunks,
-                         const Block *block, Py_ssize_t apart, const Target *target) noexcept nogil:
+cdef void move_in_joined(const Joining *how, Form form, Selection selection, Place place, const Blocks *blocks,
+                         const Target *target) noexcept nogil:
     cdef Move move
     move.direction = IN
-    move.chunk = chunks
-    if prepare_move(&move, form, selection, place.position, block, target):
+    move.chunk = blocks.first
+    if prepare_move(&move, form, selection, place.position, blocks.shape, target):
         move.far = False        # what is encoded next stays in the caches
-        add_neighbours(&move, count, apart, form.chunk[how.axis] * form.itemsize)
+        add_neighbours(&move, blocks, form.chunk[how.axis] * form.itemsize)
         run_move(&move, 0, move.chunk, move.result)
 
 

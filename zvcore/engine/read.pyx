@@ -13,7 +13,7 @@ from zvcore.engine.batches cimport Task
 from zvcore.engine.buffers cimport Buffers
 from zvcore.engine.chunks cimport Chunks, chain_of, position_of
 from zvcore.engine.decoding cimport (
-    decode_ahead, decode_ahead_of_sizes, gains_by_two, lies_in_part, load_two, place_as_stored, read_block,
+    Neighbours, decode_ahead, decode_ahead_of_sizes, gains_by_two, lies_in_part, load_two, place_as_stored, read_block,
     read_joined, stored_limit,
 )
 from zvcore.engine.failures cimport (
@@ -91,8 +91,8 @@ cdef class IntoItems(Receiver):
 
     cdef int receive_several(self, Slot *slot, const int64_t *order, int64_t count, const Bytes *together,
                              Stored apart) noexcept nogil:
-        return read_joined(slot, self.chunks, self.items.selection, &self.joined, order, count, together, apart,
-                           &self.items.target)
+        cdef Neighbours some = Neighbours(&self.joined, order, count, together)
+        return read_joined(slot, self.chunks, self.items.selection, &some, apart, &self.items.target)
 
 
 @cython.final

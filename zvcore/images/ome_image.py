@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
+from zvcore.documents.surroundings import surroundings
 from zvcore.errors import MetadataError, ZvcoreError
 from zvcore.images.axes import long_unit, nanometers
 from zvcore.images.image import Image, Level, kind_said
 from zvcore.images.ome import first_entry, read_set, read_words
-from zvcore.images.surroundings import surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +61,7 @@ def described_places(
     array: Array, attributes_at: Callable[[Store], Mapping[str, Any] | None], document: str
 ) -> tuple[Axes, Axes] | None:
     """(the axes of a level, those of the finest one) as an image around it says them."""
-    for store, name in surroundings(array):
+    for store, name in surroundings(array.store, array.member):
         try:
             attributes = attributes_at(store)
             found = read_set(read_words(attributes or {}).members, f"{store.root}/{document}")

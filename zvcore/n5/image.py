@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zvcore.array import Array
+from zvcore.documents.surroundings import surroundings
 from zvcore.errors import MetadataError, NotFoundError, UnsupportedError, ZvcoreError
 from zvcore.images import Axis, Image, Level, kind_said
 from zvcore.images.axes import known, numbers, texts
 from zvcore.images.cosem import read_transform, understood
 from zvcore.images.ome import first_entry, read_about, read_axes_told, read_words, with_types
 from zvcore.images.remainder import remainder
-from zvcore.images.surroundings import surroundings
 from zvcore.n5.conventions import PIXEL_RESOLUTION, name_of, taken_of_group, taken_of_level
 from zvcore.n5.documents import read_document
 from zvcore.n5.metadata import is_dataset
@@ -94,7 +94,7 @@ _DESCRIBING = frozenset(
 
 def described_places(array: Array) -> tuple[Axes, Axes] | None:
     """(the axes of a level, those of the finest one) as a group around it says them."""
-    for store, name in surroundings(array):
+    for store, name in surroundings(array.store, array.member):
         try:
             document = read_document(store)
             if not document or is_dataset(document) or not _DESCRIBING.intersection(document):
