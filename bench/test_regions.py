@@ -23,9 +23,9 @@ import zvcore
 from bench import test_buckets, test_patterns
 from bench.contest import Contest, entrants, run_alone
 from bench.scale import pick
-from bench.scratch import journaled
+from bench.scratch import journaled, scratch
 from bench.test_callers import COUNT, EDGE, KINDS, WRITTEN, boxes, cells, opened, opened_far
-from bench.test_patterns import SIDE
+from bench.test_patterns import CODECS, SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,6 +37,7 @@ Calls = dict[str, "Callable[[], Any]"]
 
 PATCH = 4 * EDGE
 PATCHES = pick(32, 4)
+ARRAYS = pick(64, 4)
 TENSORSTORE = ("tensorstore", "tensorstore, Batch")
 WRITERS = ("zvcore", "tensorstore", "tensorstore, Transaction")
 
@@ -68,7 +69,7 @@ def write_in_a_transaction(theirs: Any, wanted: Sequence[Box], given: Sequence[A
             future.result()
 
 
-def compared(calls: Calls, wanted: Sequence[Box]) -> Calls:
+def compared(calls: Calls, wanted: Sequence[Any]) -> Calls:
     found = {who: call() for who, call in calls.items()}
     for who, values in found.items():
         assert len(values) == len(wanted)
@@ -150,14 +151,40 @@ def awaiting_far(kind: str, codec: str, delay: float, wanted: Sequence[Box]) -> 
     return compared(calls, wanted)
 
 
-def awaited(ask: Callable[[Box], Any], wanted: Sequence[Box]) -> Callable[[], Any]:
-    async def one(box: Box) -> Any:
+def awaited(ask: Callable[[Any], Any], wanted: Sequence[Any]) -> Callable[[], Any]:
+    async def one(box: Any) -> Any:
         return await ask(box)
 
     async def together() -> Any:
         return await asyncio.gather(*[one(box) for box in wanted])
 
     return lambda: loop().run_until_complete(together())
+
+
+@cache
+def arrays(codec: str) -> list[Path]:
+    """One for each moment of a series, each of one chunk."""
+    group = zarr.open_group(scratch() / f"arrays {codec}", mode="w")
+    paths = []
+    for number in range(ARRAYS):
+        values = test_patterns.values("chunks")[number : number + EDGE, : 4 * EDGE, : 4 * EDGE]
+        array = group.create_array(
+            f"t{number}", shape=values.shape, chunks=values.shape, dtype=values.dtype, compressors=CODECS[codec]
+        )
+        array[...] = values
+        paths.append(scratch() / f"arrays {codec}" / f"t{number}")
+    return paths
+
+
+def awaiting_arrays(codec: str) -> Calls:
+    ours = [zvcore.open(path) for path in arrays(codec)]
+    theirs = [test_patterns.by_tensorstore(path) for path in arrays(codec)]
+    part = (slice(2, EDGE // 2),)
+    calls = {
+        "zvcore": awaited(lambda array: array.aread(part), ours),
+        "tensorstore": awaited(lambda array: array[part].read(), theirs),
+    }
+    return compared(calls, ours)
 
 
 PLACES = (("", 0.0), (" 5 ms away", test_buckets.FAR))
@@ -186,6 +213,11 @@ CONTESTS = [
         Contest(f"await {COUNT} small boxes of {kind}, {codec}", ("zvcore", "tensorstore", "zarr"),
                 partial(awaiting, kind, codec, boxes(EDGE, COUNT)))
         for kind, codec in WRITTEN
+    ),
+    *(
+        Contest(f"await a part of each of {ARRAYS} arrays, {codec}", ("zvcore", "tensorstore"),
+                partial(awaiting_arrays, codec))
+        for codec in ("raw", "zstd")
     ),
     *(
         Contest(f"read {COUNT // 2} small boxes at once of {kind}, {codec}, in a bucket{away}",

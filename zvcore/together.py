@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import deque
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -30,6 +31,12 @@ class _Call(NamedTuple):
     done: asyncio.Future[Any]
 
 
+class _Portion(NamedTuple):
+    array: Array
+    calls: list[_Call]
+    written: bool
+
+
 # The outcome of a call, or what was raised.
 _Outcome = tuple[Any, BaseException | None]
 
@@ -37,9 +44,13 @@ _Outcome = tuple[Any, BaseException | None]
 _PORTION = 32 << 20
 _PORTION_FAR = 8 << 20
 
-# What was asked for since an event loop last had its turn: by the loop, the array's id, and whether it is written. Only
-# the loop's own thread adds to an entry, and removes it before the array can go.
-_asked: dict[tuple[asyncio.AbstractEventLoop, int, bool], list[_Call]] = {}
+# As many arrays of this machine are read or written at once: files may lie on a file system of a network.
+_AT_ONCE = 4
+
+# What was asked for since an event loop last had its turn, by the array's id and whether it is written. Only the loop's
+# own thread adds to its entry, and removes it before the arrays can go.
+_asked: dict[asyncio.AbstractEventLoop, dict[tuple[int, bool], tuple[Array, list[_Call]]]] = {}
+_running: set[asyncio.Task[None]] = set()
 
 
 def read_regions(array: Array, regions: Iterable[Any], work: Work) -> list[Any]:
@@ -97,19 +108,56 @@ async def _soon(array: Array, region: Any, value: Any, *, written: bool) -> Any:
     selection = Selection.basic(region, array.shape)
     nbytes = math.prod(selection.result_shape) * array.dtype.itemsize
     call = _Call(selection, value, nbytes, loop.create_future())
-    calls = _asked.setdefault((loop, id(array), written), [])
-    calls.append(call)
-    if len(calls) == 1:
-        loop.call_soon(_begin, loop, array, written)
+    asked = _asked.setdefault(loop, {})
+    if not asked:
+        loop.call_soon(_begin, loop)
+    asked.setdefault((id(array), written), (array, []))[1].append(call)
     return await call.done
 
 
-def _begin(loop: asyncio.AbstractEventLoop, array: Array, written: bool) -> None:
-    most = _PORTION_FAR if array.store.remote else _PORTION
-    for calls in _portions(_asked.pop((loop, id(array), written)), most):
-        # Who gives up is not waited for, and nobody waits for this task but those whom it tells.
-        task = loop.create_task(in_a_thread(_write if written else _read, array, calls))
-        task.add_done_callback(partial(_tell, calls))
+def _begin(loop: asyncio.AbstractEventLoop) -> None:
+    near: deque[_Portion] = deque()
+    for (_, written), (array, calls) in _asked.pop(loop).items():
+        far = array.store.remote
+        for some in _portions(calls, _PORTION_FAR if far else _PORTION):
+            near.append(_Portion(array, some, written))
+            if far:
+                _start(loop, deque([near.pop()]))
+    for _ in range(min(len(near), _AT_ONCE)):
+        _start(loop, near)
+
+
+def _start(loop: asyncio.AbstractEventLoop, portions: deque[_Portion]) -> None:
+    """A thread that takes portions until there are none left."""
+    task = loop.create_task(in_a_thread(_work, loop, portions))
+    # A task that nobody keeps may go before it is done.
+    _running.add(task)
+    task.add_done_callback(partial(_ended, portions))
+
+
+def _ended(portions: deque[_Portion], task: asyncio.Task[None]) -> None:
+    """Those whose turn does not come, as the loop ends or there is no thread, do not wait for ever."""
+    _running.discard(task)
+    if task.cancelled():
+        fault: BaseException = asyncio.CancelledError()
+    elif (found := task.exception()) is not None:
+        fault = found
+    else:
+        return
+    while portions:
+        calls = portions.popleft().calls
+        _tell(calls, [(None, fault)] * len(calls))
+
+
+def _work(loop: asyncio.AbstractEventLoop, portions: deque[_Portion]) -> None:
+    while True:
+        try:
+            portion = portions.popleft()
+        except IndexError:
+            return
+        outcomes = _each(partial(_write if portion.written else _read, portion.array), portion.calls)
+        with suppress(RuntimeError):  # a loop that is closed waits for nothing
+            loop.call_soon_threadsafe(_tell, portion.calls, outcomes)
 
 
 def _portions(calls: Sequence[_Call], most: int) -> Iterator[list[_Call]]:
@@ -127,20 +175,13 @@ def _portions(calls: Sequence[_Call], most: int) -> Iterator[list[_Call]]:
         yield some
 
 
-def _read(array: Array, calls: list[_Call]) -> list[_Outcome]:
-    def read(some: list[_Call]) -> list[Any]:
-        return _read_selections(array, [call.selection for call in some], array._work)
-
-    return _each(read, calls)
+def _read(array: Array, calls: list[_Call]) -> list[Any]:
+    return _read_selections(array, [call.selection for call in calls], array._work)
 
 
-def _write(array: Array, calls: list[_Call]) -> list[_Outcome]:
-    def write(some: list[_Call]) -> list[Any]:
-        selections, values = [call.selection for call in some], [call.value for call in some]
-        _write_selections(array, selections, values, array._work)
-        return [None] * len(some)
-
-    return _each(write, calls)
+def _write(array: Array, calls: list[_Call]) -> list[Any]:
+    _write_selections(array, [call.selection for call in calls], [call.value for call in calls], array._work)
+    return [None] * len(calls)
 
 
 def _each(work: Callable[[list[_Call]], list[Any]], calls: list[_Call]) -> list[_Outcome]:
@@ -158,17 +199,13 @@ def _one(work: Callable[[list[_Call]], list[Any]], call: _Call) -> _Outcome:
         return None, error
 
 
-def _tell(calls: Sequence[_Call], task: asyncio.Task[list[_Outcome]]) -> None:
-    if task.cancelled():
-        for call in calls:
-            call.done.cancel()
-        return
-    fault = task.exception()
-    outcomes = task.result() if fault is None else [(None, fault)] * len(calls)
+def _tell(calls: Sequence[_Call], outcomes: Sequence[_Outcome]) -> None:
     for call, (found, error) in zip(calls, outcomes, strict=True):
         if call.done.done():
             continue
         if error is None:
             call.done.set_result(found)
+        elif isinstance(error, asyncio.CancelledError):
+            call.done.cancel()
         else:
             call.done.set_exception(error)

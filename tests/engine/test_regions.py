@@ -307,3 +307,30 @@ def test_nothing_is_left_of_loops_that_ended(tmp_path: Path) -> None:
         asyncio.run(cut_off())
     gc.collect()
     assert not together._asked
+
+
+def test_many_arrays_at_once(tmp_path: Path) -> None:
+    """Those of this machine are read by a few threads, one after the other."""
+    arrays = [zvcore.create(tmp_path / str(n), format="zarr3", data=np.full((9, 9), n, "u2")) for n in range(30)]
+
+    async def all_of_them() -> Any:
+        await asyncio.gather(*[array.awrite(np.s_[:2], n + 100) for n, array in enumerate(arrays)])
+        return await asyncio.gather(*[array.aread(np.s_[k]) for array in arrays for k in range(4)])
+
+    found = asyncio.run(all_of_them())
+    assert [int(one[0]) for one in found] == [n + 100 * (k < 2) for n in range(30) for k in range(4)]
+
+
+def test_no_thread_to_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    array, _ = made(tmp_path / "a", "chunks")
+
+    async def refused(*_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("zvcore.together.in_a_thread", refused)
+
+    async def two() -> Any:
+        return await asyncio.gather(array.aread(3), array.aread(4), return_exceptions=True)
+
+    for one in asyncio.run(two()):
+        assert isinstance(one, RuntimeError)
