@@ -6,6 +6,7 @@ import itertools
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,26 +56,31 @@ def downsampled(values: npt.NDArray[Any], factors: Factors, method: str, threads
     if order == "F":
         return downsampled(values.T, factors[::-1], method, threads).T
     moved = [axis for axis, factor in enumerate(factors) if factor > 1]
-    rest = [axis for axis in range(values.ndim) if axis not in moved]
+    # What stays as it is behind all others is several values at each place.
+    last = moved[-1] + 1 if method == "mean" and (dtype.kind == "f" or dtype.itemsize < 8) else values.ndim
+    behind = values.shape[last:]
+    lanes = math.prod(behind)
+    rest = [axis for axis in range(last) if axis not in moved]
     # Axes beside those that are made coarser: behind the others where they are the slowest already.
     while len(moved) < 3 and rest:
         moved.insert(0, rest.pop())
     moved.sort()
-    order_of_axes = [*rest, *moved]
+    order_of_axes = [*rest, *moved, *range(last, values.ndim)]
     turned = np.ascontiguousarray(values.transpose(order_of_axes))
-    steps = [factors[axis] for axis in moved]
     lead = turned.shape[: len(rest)]
-    block = (math.prod(lead), *[1] * (3 - len(moved)), *turned.shape[len(rest) :])
-    steps = [*[1] * (3 - len(moved)), *steps]
-    source = turned.reshape(block)
+    missing = [1] * (3 - len(moved))
+    steps = [*missing, *(factors[axis] for axis in moved)]
+    block = [math.prod(lead), *missing, *turned.shape[len(rest) : last]]
+    source = turned.reshape(*block[:-1], block[-1] * lanes)
     small = dtype.kind == "f" and dtype.itemsize not in (4, 8)
     if small:
         source = source.astype(np.float32 if dtype.itemsize < 4 else np.float64)
-    out = transfer.empty((block[0], *(-(-n // f) for n, f in zip(block[1:], steps, strict=True))), source.dtype)
-    kernel = downsample_mean if method == "mean" else downsample_mode
+    places = [-(-n // f) for n, f in zip(block[1:], steps, strict=True)]
+    out = transfer.empty((block[0], *places[:-1], places[-1] * lanes), source.dtype)
+    kernel = downsample_mode if method == "mode" else partial(downsample_mean, lanes=lanes)
     _in_slices(kernel, source, out, steps, threads)
     result = out.astype(dtype) if small else out
-    shape = [*lead, *result.shape[4 - len(moved) :]]
+    shape = [*lead, *places[len(missing) :], *behind]
     return np.ascontiguousarray(result.reshape(shape).transpose(np.argsort(order_of_axes)))
 
 

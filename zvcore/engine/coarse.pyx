@@ -127,6 +127,7 @@ cdef class IntoCoarse(Receiver):
                 boxes.shape[i], boxes.factors[i] = visible.shape[axis], self.factors[axis]
                 steps[i], out_steps[i] = block.strides[axis], self.view.strides[axis]
             boxes.outputs[i] = count_of(boxes.shape[i], boxes.factors[i])
+        boxes.lanes = 1
         boxes.plane, boxes.line = steps[0], steps[1]
         boxes.out_plane, boxes.out_line = out_steps[0], out_steps[1]
         memset(at, 0, sizeof(at))

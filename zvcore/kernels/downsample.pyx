@@ -25,6 +25,11 @@ ctypedef fused Real:
     float
     double
 
+ctypedef fused Sum:
+    uint32_t
+    uint64_t
+    double
+
 ctypedef fused Number:
     uint8_t
     uint16_t
@@ -46,7 +51,38 @@ cdef int set_kind(Boxes *boxes, char kind, Py_ssize_t itemsize, bint modes) noex
     return 0 if kind in (c"i", c"u") and itemsize in (1, 2, 4, 8) else -1
 
 
+cdef enum:
+    SOME_SUMS = 2048        # which stay in the first-level cache
+
+
+cdef inline bint has_no_gaps(const Boxes *boxes) noexcept nogil:
+    """Whether lines follow each other, on both sides."""
+    return (boxes.line == boxes.shape[2] * boxes.lanes * boxes.itemsize
+            and boxes.out_line == boxes.outputs[2] * boxes.lanes * boxes.itemsize)
+
+
+cdef Boxes folded(const Boxes *boxes) noexcept nogil:
+    """The same with lanes in the place of axes at the end that stay as they are."""
+    cdef Boxes found = boxes[0]
+    cdef int i
+    for i in range(2):
+        if found.factors[2] != 1 or not has_no_gaps(&found):
+            break
+        found.lanes *= found.shape[2]
+        found.shape[2], found.shape[1], found.shape[0] = found.shape[1], found.shape[0], 1
+        found.outputs[2], found.outputs[1], found.outputs[0] = found.outputs[1], found.outputs[0], 1
+        found.factors[2], found.factors[1], found.factors[0] = found.factors[1], found.factors[0], 1
+        found.line = found.plane
+        found.out_line = found.out_plane
+    return found
+
+
 cdef int coarsen(const Boxes *boxes, const char *values, char *out) noexcept nogil:
+    cdef Boxes lanes
+    if not boxes.modes and has_lanes(boxes):
+        lanes = folded(boxes)
+        if lanes.lanes > 1 or lanes.factors[2] > 2:
+            return coarsen_lanes(&lanes, values, out)
     if boxes.modes:
         if boxes.itemsize == 1:
             return modes(values, <uint8_t *> out, boxes)
@@ -112,10 +148,28 @@ cdef inline void divide_small(const uint32_t *sums, Small *out, uint64_t rows, c
             rest = sums[x] + (half - 1) + (quotient & 1)
             out[x] = <Small> ((rest >> power) ^ bias)
     else:
-        for x in range(whole):
-            out[x] = <Small> (rounded(sums[x], rows * step) ^ bias)
+        divide_by_reciprocal(sums, out, whole, rows * step, <Small> bias)
     if whole < boxes.outputs[2]:
         out[whole] = <Small> (rounded(sums[whole], rows * (length - whole * step)) ^ bias)
+
+
+cdef inline void divide_by_reciprocal(const uint32_t *sums, Small *out, Py_ssize_t outputs, uint64_t count,
+                                      Small bias) noexcept nogil:
+    """The means of sums of `count` values."""
+    cdef Py_ssize_t x
+    cdef uint64_t most = <Small> -1
+    cdef uint64_t reciprocal = (<uint64_t> 1 << 32) // count + 1
+    cdef uint32_t quotient, twice, divisor = <uint32_t> count
+    # The quotient is too large where what the reciprocal is too large by, times the sum, is a whole one.
+    if most * count * count >= <uint64_t> 1 << 32:
+        for x in range(outputs):
+            out[x] = <Small> (rounded(sums[x], count) ^ bias)
+        return
+    for x in range(outputs):
+        quotient = <uint32_t> ((sums[x] * reciprocal) >> 32)
+        twice = 2 * (sums[x] - quotient * divisor)
+        quotient += (twice > divisor) | ((twice == divisor) & (quotient & 1))
+        out[x] = <Small> (quotient ^ bias)
 
 
 cdef inline int power_of(uint64_t count) noexcept nogil:
@@ -293,6 +347,147 @@ cdef int means(const char *values, Number *out, const Boxes *boxes) noexcept nog
     return 0
 
 
+# --- of values at the same place, or of more than two along x: whole lines are added first, which takes vectors
+
+
+cdef inline bint has_lanes(const Boxes *boxes) noexcept nogil:
+    """Integers of 64 bits have none: their sums need two numbers."""
+    return boxes.real or boxes.itemsize < 8
+
+
+cdef int coarsen_lanes(const Boxes *boxes, const char *values, char *out) noexcept nogil:
+    if boxes.real:
+        if boxes.itemsize == 4:
+            return means_of_lanes(values, <float *> out, boxes)
+        return means_of_lanes(values, <double *> out, boxes)
+    if boxes.itemsize == 1:
+        return means_of_lanes(values, <uint8_t *> out, boxes)
+    if boxes.itemsize == 2:
+        return means_of_lanes(values, <uint16_t *> out, boxes)
+    return means_of_lanes(values, <uint32_t *> out, boxes)
+
+
+cdef enum:
+    MANY_LANES = 8          # for which the two places of a box are added at once
+
+
+cdef inline void add_line_small(const Small *line, uint32_t *sums, Py_ssize_t count, Small bias) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(count):
+        sums[k] += <Small> (line[k] ^ bias)
+
+
+cdef inline void add_line_medium(const uint32_t *line, uint64_t *sums, Py_ssize_t count, uint32_t bias) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(count):
+        sums[k] += line[k] ^ bias
+
+
+cdef inline void add_line_real(const Real *line, double *sums, Py_ssize_t count) noexcept nogil:
+    cdef Py_ssize_t k
+    for k in range(count):
+        sums[k] += line[k]
+
+
+cdef inline void add_pairs_real(const Real *line, double *sums, Py_ssize_t pairs, Py_ssize_t lanes) noexcept nogil:
+    cdef Py_ssize_t i, k
+    cdef const Real *first
+    for i in range(pairs):
+        first = line + 2 * i * lanes
+        for k in range(lanes):
+            sums[i * lanes + k] += <double> first[k] + <double> first[lanes + k]
+
+
+cdef inline void gather(Sum *sums, Py_ssize_t boxes, Py_ssize_t step, Py_ssize_t lanes) noexcept nogil:
+    """The sums of boxes that are `step` places long, in front of each other."""
+    cdef Py_ssize_t i, j, k
+    cdef Sum *begin
+    cdef Sum total
+    if step == 1:
+        return
+    for i in range(boxes):
+        begin = sums + i * step * lanes
+        if step == 2:
+            for k in range(lanes):
+                sums[i * lanes + k] = begin[k] + begin[lanes + k]
+            continue
+        for k in range(lanes):
+            total = begin[k]
+            for j in range(1, step):
+                total += begin[j * lanes + k]
+            sums[i * lanes + k] = total
+
+
+cdef inline void divide_some(void *sums, Number *out, Py_ssize_t count, Py_ssize_t step, uint64_t rows,
+                             const Boxes *boxes) noexcept nogil:
+    """The means of so many boxes of `step` places each, to which `rows` lines were added."""
+    cdef Boxes some = boxes[0]
+    some.factors[2] = step
+    some.outputs[2] = count * boxes.lanes
+    some.shape[2] = some.outputs[2] * step
+    if Number is uint8_t or Number is uint16_t:
+        gather(<uint32_t *> sums, count, step, boxes.lanes)
+        divide_small(<uint32_t *> sums, out, rows, &some)
+    elif Number is uint32_t:
+        gather(<uint64_t *> sums, count, step, boxes.lanes)
+        divide_medium(<uint64_t *> sums, out, rows, &some)
+    elif Number is float or Number is double:
+        gather(<double *> sums, count, step, boxes.lanes)
+        divide_real(<double *> sums, out, rows, &some)
+
+
+cdef int means_of_lanes(const char *values, Number *out, const Boxes *boxes) noexcept nogil:
+    """The mean of each box; not 0 if memory is short."""
+    cdef Py_ssize_t z, y, x, i, j, z_end, y_end, first, places, whole, count, begun
+    cdef Py_ssize_t sum_size = 4 if Number is uint8_t or Number is uint16_t else 8
+    cdef uint64_t rows
+    cdef Py_ssize_t step = boxes.factors[2], fz = boxes.factors[0], fy = boxes.factors[1]
+    cdef Py_ssize_t block = max(<Py_ssize_t> 1, SOME_SUMS // (step * boxes.lanes))
+    cdef Py_ssize_t at_once = 1
+    cdef const Number *line
+    cdef Number *into
+    cdef void *sums = malloc(block * step * boxes.lanes * 8)
+    if sums == NULL:
+        return -1
+    if Number is float or Number is double:
+        if step == 2 and boxes.lanes >= MANY_LANES:
+            at_once = 2
+    for z in range(boxes.outputs[0]):
+        z_end = min((z + 1) * fz, boxes.shape[0])
+        for y in range(boxes.outputs[1]):
+            y_end = min((y + 1) * fy, boxes.shape[1])
+            into = <Number *> (<char *> out + z * boxes.out_plane + y * boxes.out_line)
+            x = 0
+            while x < boxes.outputs[2]:
+                first = x * step * boxes.lanes
+                places = min((x + block) * step, boxes.shape[2]) - x * step
+                count = places * boxes.lanes
+                whole = places // step
+                # Of the sums, how many are not those of single places.
+                begun = whole * boxes.lanes if at_once == 2 else 0
+                memset(sums, 0, count * sum_size)
+                for i in range(z * fz, z_end):
+                    for j in range(y * fy, y_end):
+                        line = <const Number *> (values + i * boxes.plane + j * boxes.line) + first
+                        if Number is uint8_t or Number is uint16_t:
+                            add_line_small(line, <uint32_t *> sums, count, <Number> boxes.bias)
+                        elif Number is uint32_t:
+                            add_line_medium(line, <uint64_t *> sums, count, <uint32_t> boxes.bias)
+                        elif Number is float or Number is double:
+                            if at_once == 2:
+                                add_pairs_real(line, <double *> sums, whole, boxes.lanes)
+                            add_line_real(line + begun * at_once, <double *> sums + begun, count - begun * at_once)
+                rows = (z_end - z * fz) * (y_end - y * fy)
+                divide_some(sums, into + x * boxes.lanes, whole, step // at_once, rows * at_once, boxes)
+                # The last box may be shorter.
+                if whole * step < places:
+                    divide_some(<char *> sums + whole * (step // at_once) * boxes.lanes * sum_size,
+                                into + (x + whole) * boxes.lanes, 1, places - whole * step, rows, boxes)
+                x += block
+    free(sums)
+    return 0
+
+
 # --- the most frequent value
 
 
@@ -366,6 +561,36 @@ cdef Unsigned most_in(const Unsigned *corner, Py_ssize_t depth, Py_ssize_t heigh
     return most_of(box, size) ^ bias
 
 
+cdef inline Unsigned most_of_four(Unsigned a, Unsigned b, Unsigned c, Unsigned d, Unsigned bias) noexcept nogil:
+    """The most frequent of four values; the smallest of several."""
+    cdef Unsigned first, second
+    if a == b or a == c or a == d:
+        if (a == b) + (a == c) + (a == d) > 1:
+            return a
+        first = c if a == b else b
+        second = c if a == d else d
+        return first if first == second and (first ^ bias) < (a ^ bias) else a
+    if b == c or b == d:
+        return b
+    if c == d:
+        return c
+    first = min(a ^ bias, b ^ bias)
+    second = min(c ^ bias, d ^ bias)
+    return <Unsigned> (min(first, second) ^ bias)
+
+
+cdef void flat_modes(const Unsigned *a, Py_ssize_t line, Py_ssize_t pairs, Unsigned *out, Unsigned bias) noexcept nogil:
+    """The most frequent values of boxes of 2 by 2 along two rows."""
+    cdef const Unsigned *b = a + line
+    cdef Py_ssize_t x, k
+    for x in range(pairs):
+        k = 2 * x
+        if not ((a[k] ^ a[k + 1]) | (a[k] ^ b[k]) | (a[k] ^ b[k + 1])):
+            out[x] = a[k]
+        else:
+            out[x] = most_of_four(a[k], a[k + 1], b[k], b[k + 1], bias)
+
+
 cdef void pair_modes(const Unsigned *a, Py_ssize_t plane, Py_ssize_t line, Py_ssize_t pairs, Unsigned *out,
                      Unsigned bias) noexcept nogil:
     """The same for boxes of 2 by 2 by 2 along two rows in each of two planes."""
@@ -411,6 +636,9 @@ cdef int modes(const char *values, Unsigned *out, const Boxes *boxes) noexcept n
             if fx == 2 and fy == 2 and fz == 2 and depth == 2 and height == 2:
                 x = width // 2
                 pair_modes(row, plane, line, x, into, bias)
+            elif fx == 2 and fy == 2 and depth == 1 and height == 2:
+                x = width // 2
+                flat_modes(row, line, x, into, bias)
             while x < boxes.outputs[2]:
                 into[x] = most_in(
                     row + x * fx, depth, height, min(fx, width - x * fx), plane, line, box, bias)
@@ -422,7 +650,7 @@ cdef int modes(const char *values, Unsigned *out, const Boxes *boxes) noexcept n
 # --- for Python
 
 
-cdef int coarsen_all(cnp.ndarray values, cnp.ndarray out, factors, bint modes) except -1:
+cdef int coarsen_all(cnp.ndarray values, cnp.ndarray out, factors, bint modes, Py_ssize_t lanes=1) except -1:
     """Each volume `values[n]` into `out[n]`."""
     cdef Boxes boxes
     cdef Py_ssize_t n, volume, out_volume, volumes = values.shape[0]
@@ -438,10 +666,13 @@ cdef int coarsen_all(cnp.ndarray values, cnp.ndarray out, factors, bint modes) e
     if not cnp.PyArray_ISCARRAY_RO(values) or not cnp.PyArray_ISCARRAY(out):
         raise ValueError("values and out are C-contiguous, aligned and of native byte order, and out can be written to")
     boxes.factors[0], boxes.factors[1], boxes.factors[2] = fz, fy, fx
+    boxes.lanes = lanes
+    if lanes < 1 or values.shape[3] % lanes:
+        raise ValueError(f"a line of {values.shape[3]} values is not one of places with {lanes} each")
     for axis in range(3):
-        boxes.shape[axis] = values.shape[axis + 1]
+        boxes.shape[axis] = values.shape[axis + 1] // (lanes if axis == 2 else 1)
         boxes.outputs[axis] = (boxes.shape[axis] + boxes.factors[axis] - 1) // boxes.factors[axis]
-    shape = (volumes, boxes.outputs[0], boxes.outputs[1], boxes.outputs[2])
+    shape = (volumes, boxes.outputs[0], boxes.outputs[1], boxes.outputs[2] * lanes)
     if (<object> out).shape != shape:
         raise ValueError(
             f"out has shape {(<object> out).shape}; for values of shape {(<object> values).shape} it has {shape}"
@@ -450,6 +681,8 @@ cdef int coarsen_all(cnp.ndarray values, cnp.ndarray out, factors, bint modes) e
         if modes:
             raise TypeError(f"the most frequent value is found among integers or booleans, not {values.dtype}")
         raise TypeError(f"means are made of integers, float32 or float64, not of {values.dtype}")
+    if lanes > 1 and not has_lanes(&boxes):
+        raise TypeError(f"of {values.dtype} the means of one value at each place are made")
     if cnp.PyArray_SIZE(out) == 0:
         return 0
     boxes.plane, boxes.line = values.strides[1], values.strides[2]
@@ -464,12 +697,13 @@ cdef int coarsen_all(cnp.ndarray values, cnp.ndarray out, factors, bint modes) e
     return 0
 
 
-def downsample_mean(cnp.ndarray values not None, cnp.ndarray out not None, factors):
-    """Means of boxes of (z, y, x) voxels of each volume `values[n]`, into `out`; both C-contiguous, of one dtype.
+def downsample_mean(cnp.ndarray values not None, cnp.ndarray out not None, factors, Py_ssize_t lanes=1):
+    """Means of boxes of (z, y, x) voxels of each volume `values[n]`, into `out`; both C-contiguous, of one dtype. Voxels
+    may have several values, `lanes`, one behind the other in the last axis; not of integers of 64 bits.
 
     Means of integers are exact and rounded to the nearest, halves to even. float32 and float64 are added as float64.
     """
-    coarsen_all(values, out, factors, False)
+    coarsen_all(values, out, factors, False, lanes)
 
 
 def downsample_mode(cnp.ndarray values not None, cnp.ndarray out not None, factors):
