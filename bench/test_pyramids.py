@@ -27,6 +27,7 @@ import zvcore
 from bench.contest import Contest, entrants, run_alone
 from bench.data import volume
 from bench.scale import pick
+from zvcore.converting.coarse import downsampled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,16 @@ CHUNK = SIDE // 8
 SHARD = SIDE // 2
 EFFORT = 1
 KINDS = {"8 bits": ("em", "u1", "mean"), "16 bits": ("em", "u2", "mean"), "labels": ("labels64", "u8", "mode")}
+# (shape, data, type, factors, method)
+IMAGE = (4 * SIDE, 4 * SIDE)
+SHAPED: dict[str, tuple[tuple[int, ...], str, str, list[int], str]] = {
+    "an image": (IMAGE, "em", "u1", [2, 2], "mean"),
+    "an image by three": (IMAGE, "em", "u1", [3, 3], "mean"),
+    "an image in colours": ((*IMAGE, 3), "em", "u1", [2, 2, 1], "mean"),
+    "an image in colours of 16 bits": ((*IMAGE, 3), "em", "u2", [2, 2, 1], "mean"),
+    "a series whose moments are neighbours": ((SIDE // 8,) * 3 + (32,), "em", "f4", [2, 2, 2, 1], "mean"),
+    "labels of planes": ((16, 2 * SIDE, 2 * SIDE), "labels64", "u8", [1, 2, 2], "mode"),
+}
 
 
 @cache
@@ -118,10 +129,27 @@ def pyramid(kind: str, levels: int) -> dict[str, Callable[[], Any]]:
     return {"zvcore": partial(ours, kind, levels), "tensorstore": partial(with_tensorstore, kind, levels)}
 
 
+def in_memory(kind: str) -> dict[str, Callable[[], Any]]:
+    """Values of other shapes, without the files around them."""
+    shape, data, dtype, factors, method = SHAPED[kind]
+    tile = volume(data, (min(SIDE // 2, 128),) * 3).reshape(-1)
+    fine = np.resize(tile, shape).astype(dtype)
+    array = tensorstore.array(fine, context=tensorstore.Context({"data_copy_concurrency": {"limit": THREADS}}))
+    view = tensorstore.downsample(array, factors, method)
+    np.testing.assert_allclose(downsampled(fine, factors, method), view.read().result(), rtol=1e-6)
+    return {
+        "zvcore": lambda: downsampled(fine, factors, method, THREADS),
+        "tensorstore": lambda: view.read().result(),
+    }
+
+
 CONTESTS = [
-    Contest(f"{levels} coarser of {kind}", ("zvcore", "tensorstore"), partial(pyramid, kind, levels), writes=True)
-    for kind in KINDS
-    for levels in (1, 3)
+    *(
+        Contest(f"{levels} coarser of {kind}", ("zvcore", "tensorstore"), partial(pyramid, kind, levels), writes=True)
+        for kind in KINDS
+        for levels in (1, 3)
+    ),
+    *(Contest(f"coarser values of {kind}", ("zvcore", "tensorstore"), partial(in_memory, kind)) for kind in SHAPED),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -170,3 +171,55 @@ def test_what_would_leave_the_values_is_refused(tmp_path: Path) -> None:
     for dtype in (">u2", "c8", "?"):
         with pytest.raises(TypeError, match="nothing coarser"):
             read(np.zeros((4, 5), dtype))
+
+
+def slow_mean(values: Any, factors: tuple[int, ...]) -> Any:
+    found = np.empty([-(-n // factor) for n, factor in zip(values.shape, factors, strict=True)], values.dtype)
+    for place in np.ndindex(*found.shape):
+        box = values[tuple(slice(i * factor, (i + 1) * factor) for i, factor in zip(place, factors, strict=True))]
+        if values.dtype.kind == "f":
+            found[place] = box.astype("f8").mean()
+        else:
+            found[place] = round(Fraction(sum(map(int, box.ravel())), box.size))
+    return found
+
+
+def slow_mode(values: Any, factors: tuple[int, ...]) -> Any:
+    found = np.empty([-(-n // factor) for n, factor in zip(values.shape, factors, strict=True)], values.dtype)
+    for place in np.ndindex(*found.shape):
+        box = values[tuple(slice(i * factor, (i + 1) * factor) for i, factor in zip(place, factors, strict=True))]
+        items, counts = np.unique(box, return_counts=True)
+        found[place] = items[counts == counts.max()].min()
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f2", "f4", "f8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_any_axes_by_any_factors(dtype: str, order: Any) -> None:
+    """Axes that stay as they are in front, between and behind those that do not; boxes that are cut; large values."""
+    rng = np.random.default_rng(12)
+    for _ in range(40):
+        shape = tuple(rng.integers(1, 8, rng.integers(1, 6)))
+        factors = np.ones(len(shape), int)
+        for axis in rng.choice(len(shape), min(len(shape), rng.integers(1, 4)), replace=False):
+            factors[axis] = rng.integers(2, 5)
+        steps = tuple(factors.tolist())
+        if dtype[0] == "f":
+            values = rng.integers(-120, 120, shape).astype(dtype, order=order)
+            found = downsampled(values, steps, "mean", 2)
+            assert np.allclose(found, slow_mean(values, steps), rtol=1e-3 if dtype == "f2" else 1e-6), (shape, steps)
+            continue
+        ends = np.iinfo(dtype)
+        values = rng.integers(ends.min, ends.max, shape, dtype, endpoint=True).astype(dtype, order=order)
+        assert np.array_equal(downsampled(values, steps, "mean", 2), slow_mean(values, steps)), (shape, steps)
+        few = np.array([ends.min, 0, ends.max], dtype)[rng.integers(0, 3, shape)].astype(dtype, order=order)
+        assert np.array_equal(downsampled(few, steps, "mode", 2), slow_mode(few, steps)), (shape, steps)
+
+
+def test_long_lines_of_many_values_at_a_place() -> None:
+    """More than are added at a time."""
+    rng = np.random.default_rng(3)
+    for shape, factors in (((4, 3, 900, 7), (2, 2, 2, 1)), ((2, 5, 3000), (1, 2, 1)), ((5, 1700, 9), (2, 3, 1))):
+        for dtype in ("u1", "u2", "u4", "f4"):
+            values = rng.integers(0, 250, shape).astype(dtype)
+            assert np.allclose(downsampled(values, factors, "mean"), slow_mean(values, factors)), (shape, dtype)

@@ -48,3 +48,16 @@ def test_types_that_have_no_mean_or_no_most_frequent_value() -> None:
             downsample_mode(FINE.astype(dtype), COARSE.astype(dtype), (2, 2, 2))
     with pytest.raises(TypeError):
         downsample_mean([[[[1]]]], COARSE, (2, 2, 2))  # type: ignore[arg-type]
+
+
+def test_values_at_a_place() -> None:
+    for lanes in (0, -1, 3, 5):
+        with pytest.raises(ValueError, match="places"):
+            downsample_mean(FINE, COARSE, (2, 2, 2), lanes)
+    with pytest.raises(ValueError, match="has shape"):
+        downsample_mean(FINE, COARSE, (2, 2, 2), 2 * 2)
+    with pytest.raises(TypeError, match="one value at each place"):
+        downsample_mean(FINE.astype("u8"), np.zeros((1, 2, 2, 2), "u8"), (2, 2, 2), 2)
+    found = np.zeros((1, 2, 2, 2), np.uint16)
+    downsample_mean(np.arange(64, dtype=np.uint16).reshape(1, 4, 4, 4), found, (2, 2, 2), 2)
+    assert found.tolist() == [[[[11, 12], [19, 20]], [[43, 44], [51, 52]]]]

@@ -92,11 +92,10 @@ def _in_slices(
         kernel(source, out, steps)
         return
     bounds = [i * out.shape[1] // count for i in range(count + 1)]
-    with ThreadPoolExecutor(count) as pool:
-        futures = [
-            pool.submit(kernel, source[:, a * steps[0] : b * steps[0]], out[:, a:b], steps)
-            for a, b in itertools.pairwise(bounds)
-        ]
+    slices = [(source[:, a * steps[0] : b * steps[0]], out[:, a:b], steps) for a, b in itertools.pairwise(bounds)]
+    with ThreadPoolExecutor(count - 1) as pool:
+        futures = [pool.submit(kernel, *one) for one in slices[1:]]
+        kernel(*slices[0])
         for future in futures:
             future.result()
 

@@ -16,7 +16,8 @@ from zvcore.engine.read cimport Receiver, read_into
 from zvcore.engine.slots cimport Slot, fail_memory
 from zvcore.engine.work cimport SMALL_TO_DECODE, Work, is_small
 from zvcore.kernels.blocks cimport ZV_MAX_NDIM, copy_block, fill_block
-from zvcore.kernels.downsample cimport MOST_VOXELS, Boxes, coarsen, set_kind
+from zvcore.kernels.coarse_boxes cimport MOST_VOXELS, Boxes
+from zvcore.kernels.downsample cimport coarsen, set_kind
 from zvcore.system.scratch cimport reserve
 
 
