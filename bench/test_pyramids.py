@@ -43,13 +43,13 @@ EFFORT = 1
 KINDS = {"8 bits": ("em", "u1", "mean"), "16 bits": ("em", "u2", "mean"), "labels": ("labels64", "u8", "mode")}
 # (shape, data, type, factors, method)
 IMAGE = (4 * SIDE, 4 * SIDE)
-SHAPED: dict[str, tuple[tuple[int, ...], str, str, list[int], str]] = {
-    "an image": (IMAGE, "em", "u1", [2, 2], "mean"),
-    "an image by three": (IMAGE, "em", "u1", [3, 3], "mean"),
-    "an image in colours": ((*IMAGE, 3), "em", "u1", [2, 2, 1], "mean"),
-    "an image in colours of 16 bits": ((*IMAGE, 3), "em", "u2", [2, 2, 1], "mean"),
-    "a series whose moments are neighbours": ((SIDE // 8,) * 3 + (32,), "em", "f4", [2, 2, 2, 1], "mean"),
-    "labels of planes": ((16, 2 * SIDE, 2 * SIDE), "labels64", "u8", [1, 2, 2], "mode"),
+SHAPED: dict[str, tuple[tuple[int, ...], str, str, tuple[int, ...], Any]] = {
+    "an image": (IMAGE, "em", "u1", (2, 2), "mean"),
+    "an image by three": (IMAGE, "em", "u1", (3, 3), "mean"),
+    "an image in colours": ((*IMAGE, 3), "em", "u1", (2, 2, 1), "mean"),
+    "an image in colours of 16 bits": ((*IMAGE, 3), "em", "u2", (2, 2, 1), "mean"),
+    "a series whose moments are neighbours": ((SIDE // 8,) * 3 + (32,), "em", "f4", (2, 2, 2, 1), "mean"),
+    "labels of planes": ((16, 2 * SIDE, 2 * SIDE), "labels64", "u8", (1, 2, 2), "mode"),
 }
 
 

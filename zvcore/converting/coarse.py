@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -92,10 +91,14 @@ def _in_slices(
         kernel(source, out, steps)
         return
     bounds = [i * out.shape[1] // count for i in range(count + 1)]
-    slices = [(source[:, a * steps[0] : b * steps[0]], out[:, a:b], steps) for a, b in itertools.pairwise(bounds)]
+
+    def make(number: int) -> None:
+        a, b = bounds[number : number + 2]
+        kernel(source[:, a * steps[0] : b * steps[0]], out[:, a:b], steps)
+
     with ThreadPoolExecutor(count - 1) as pool:
-        futures = [pool.submit(kernel, *one) for one in slices[1:]]
-        kernel(*slices[0])
+        futures = [pool.submit(make, number) for number in range(1, count)]
+        make(0)
         for future in futures:
             future.result()
 

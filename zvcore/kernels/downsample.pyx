@@ -533,8 +533,8 @@ cdef int coarsen_all(cnp.ndarray values, cnp.ndarray out, factors, bint modes, P
 
 
 def downsample_mean(cnp.ndarray values not None, cnp.ndarray out not None, factors, Py_ssize_t lanes=1):
-    """Means of boxes of (z, y, x) voxels of each volume `values[n]`, into `out`; both C-contiguous, of one dtype. A voxel
-    may have several values, `lanes`, one behind the other in the last axis; not of integers of 64 bits.
+    """Means of boxes of (z, y, x) voxels of each volume `values[n]`, into `out`; both C-contiguous, of one dtype. A
+    voxel may have several values, `lanes`, one behind the other in the last axis; not of integers of 64 bits.
 
     Means of integers are exact and rounded to the nearest, halves to even. float32 and float64 are added as float64.
     """
