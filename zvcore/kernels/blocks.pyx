@@ -200,11 +200,16 @@ cdef zv_mover take_split_plane(Move *move, zv_plane *plane) noexcept nogil:
     """The same for a few items that are neighbours in one of the arrays alone, with those that follow them there; NULL
     and nothing is taken if there are none, or so many that they fill a vector.
     """
-    cdef Py_ssize_t side = 16 // move.itemsize
-    cdef int near_d = find_axis(move, move.itemsize, 0), near_s = find_axis(move, 0, move.itemsize), rest, i
+    cdef Py_ssize_t side
+    cdef int near_d, near_s, rest, i
     cdef Axis few, many, whole
     cdef bint into
     cdef zv_mover mover
+    if move.count < 3:
+        return NULL
+    side = 16 // move.itemsize
+    near_d = find_axis(move, move.itemsize, 0)
+    near_s = find_axis(move, 0, move.itemsize)
     if near_d < 0 or near_s < 0 or near_d == near_s:
         return NULL
     into = move.axes[near_s].n < side

@@ -298,13 +298,14 @@ static void zv_move_staged(zv_mover mover, ptrdiff_t rows, char *d, const char *
     in.d0 = out.s0 = out.n1 = row;
     in.by_source = 0;
     for (ptrdiff_t i = 0; i < p->n0; i += rows) {
+        char *const to = d + i * p->d0;
         in.n0 = out.n0 = rows < p->n0 - i ? rows : p->n0 - i;
         mover(stage, s + i * p->s0, &in, stage);
         if (p->d0 == row) {
             out.n1 = out.n0 * row;
             out.n0 = 1;
         }
-        zv_stream_rows(d + i * p->d0, stage, &out, NULL);
+        zv_stream_rows(to, stage, &out, to);
     }
 }
 
