@@ -16,6 +16,7 @@ from zvcore.engine.coarse import read_coarser
 from zvcore.engine.work import Work
 from zvcore.errors import CorruptDataError
 from zvcore.format import get_format
+from zvcore.kernels.downsample import downsample_mean
 from zvcore.stores import MemoryStore
 
 if TYPE_CHECKING:
@@ -223,3 +224,14 @@ def test_long_lines_of_many_values_at_a_place() -> None:
         for dtype in ("u1", "u2", "u4", "f4"):
             values = rng.integers(0, 250, shape).astype(dtype)
             assert np.allclose(downsampled(values, factors, "mean"), slow_mean(values, factors)), (shape, dtype)
+
+
+def test_more_values_at_a_place_than_are_added_at_once() -> None:
+    values = np.random.default_rng(4).integers(0, 250, (3, 4, 40_000)).astype("u1")
+    expected = np.rint(values.reshape(3, 2, 2, 40_000).mean(axis=2, dtype="f8"))
+    assert np.array_equal(downsampled(values, (1, 2, 1), "mean"), expected)
+    found = np.zeros((1, 3, 2, 40_000), "u1")
+    downsample_mean(values[np.newaxis], found, (1, 2, 1))
+    assert np.array_equal(found[0], expected)
+    with pytest.raises(ValueError, match="more than 65536"):
+        downsample_mean(values.reshape(1, 3, 1, 160_000), found.reshape(1, 3, 1, 80_000), (1, 1, 2), 40_000)

@@ -15,7 +15,7 @@ from zvcore import transfer
 from zvcore.boxes import count_of
 from zvcore.converting.parts import parts_of
 from zvcore.errors import UnsupportedError
-from zvcore.kernels.downsample import downsample_mean, downsample_mode
+from zvcore.kernels.downsample import MOST_OF_A_PLACE, downsample_mean, downsample_mode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,10 @@ def downsampled(values: npt.NDArray[Any], factors: Factors, method: str, threads
         return downsampled(values.T, factors[::-1], method, threads).T
     moved = [axis for axis, factor in enumerate(factors) if factor > 1]
     # What stays as it is behind all others is several values at each place.
-    last = moved[-1] + 1 if method == "mean" and (dtype.kind == "f" or dtype.itemsize < 8) else values.ndim
+    last = moved[-1] + 1
+    few = math.prod(values.shape[last:]) * factors[moved[-1]] <= MOST_OF_A_PLACE
+    if method == "mode" or not few or (dtype.kind in "iu" and dtype.itemsize == 8):
+        last = values.ndim
     behind = values.shape[last:]
     lanes = math.prod(behind)
     rest = [axis for axis in range(last) if axis not in moved]

@@ -5,6 +5,7 @@ from libc.stdint cimport uint64_t
 
 cdef enum:
     MOST_VOXELS = 1 << 16           # of a box
+    MOST_SUMS = 1 << 16             # for the lanes of one box
 
 
 # What is made of a volume, and how its values lie in memory: those along x one behind the other, on both sides. At each

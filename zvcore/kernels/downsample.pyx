@@ -9,7 +9,7 @@ from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from zvcore.kernels.coarse_boxes cimport MOST_VOXELS, Boxes
+from zvcore.kernels.coarse_boxes cimport MOST_SUMS, MOST_VOXELS, Boxes
 from zvcore.kernels.cpu cimport features
 from zvcore.kernels.modes cimport coarsen_to_modes
 
@@ -68,7 +68,8 @@ cdef Boxes folded(const Boxes *boxes) noexcept nogil:
     cdef Boxes found = boxes[0]
     cdef int _i
     for _i in range(2):
-        if found.factors[2] != 1 or not has_no_gaps(&found):
+        if (found.factors[2] != 1 or not has_no_gaps(&found)
+                or found.lanes * found.shape[2] > MOST_SUMS // found.factors[1]):
             break
         found.lanes *= found.shape[2]
         found.shape[2], found.shape[1], found.shape[0] = found.shape[1], found.shape[0], 1
@@ -485,6 +486,10 @@ cdef int means_of_lanes(const char *values, Number *out, const Boxes *boxes) noe
 # --- for Python
 
 
+# How many values a place may have, as often as boxes are long.
+MOST_OF_A_PLACE = MOST_SUMS
+
+
 cdef int coarsen_all(cnp.ndarray values, cnp.ndarray out, factors, bint modes, Py_ssize_t lanes=1) except -1:
     """Each volume `values[n]` into `out[n]`."""
     cdef Boxes boxes
@@ -502,6 +507,8 @@ cdef int coarsen_all(cnp.ndarray values, cnp.ndarray out, factors, bint modes, P
         raise ValueError("values and out are C-contiguous, aligned and of native byte order, and out can be written to")
     boxes.factors[0], boxes.factors[1], boxes.factors[2] = fz, fy, fx
     boxes.lanes = lanes
+    if lanes > MOST_SUMS // fx:
+        raise ValueError(f"{lanes} values at a place, in boxes {fx} long, are more than {MOST_SUMS}")
     if lanes < 1 or values.shape[3] % lanes:
         raise ValueError(f"a line of {values.shape[3]} values is not one of places with {lanes} each")
     for axis in range(3):
