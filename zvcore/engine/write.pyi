@@ -11,8 +11,10 @@ from zvcore.engine.selection import Selection
 from zvcore.engine.sinks import Sink
 from zvcore.engine.work import Work
 
-@final
 class Encoding(Task): ...
+
+@final
+class EncodingItems(Encoding): ...
 
 @final
 class StringEncoding(Task):

@@ -26,31 +26,71 @@ cdef enum:
     FEW = 4                         # of byte strings
 
 
-@cython.final
 @cython.no_gc
 cdef class Encoding(Task):
-    """Puts together chunks from new values and old ones, and encodes them."""
+    """Puts together chunks from new values and old ones, and encodes them. A class of each kind of values says how."""
+
+    cdef int encode(self, Slot *slot, int64_t chunk) noexcept nogil:
+        return 0
+
+    cdef int64_t prepare(self, int threads) except -1:
+        return self.chunks.count
 
     cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
-        cdef int64_t chunk, i, count = 1
-        cdef int status
-        if self.groups != NULL:
-            chunk = self.groups[item]
-            count = self.groups[item + 1] - chunk
-        else:
-            chunk = self.sink.take(slot, item)
-        if count > 1:
-            status = encode_joined(slot, self.chunks, self.items.selection, &self.joined, chunk, count,
-                                   &self.items.target, self.sink)
-        else:
-            status = encode_block(slot, self.chunks, self.items.selection, chunk, &self.items.target, self.old,
-                                  self.sink)
+        cdef int64_t chunk = self.sink.take(slot, item)
+        cdef int status = self.encode(slot, chunk)
         if self.old is not None:
-            for i in range(count):
-                self.old.done_with(slot, chunk + i)
+            self.old.done_with(slot, chunk)
         return status
 
-    cdef int join_chunks(self, int threads) except -1:
+    cdef void leave(self, Slot *slot) noexcept nogil:
+        if self.old is not None:
+            self.old.leave(slot)
+
+
+cdef int encode_all(Encoding encoding, Chunks chunks, Sink sink, Work work) except -1:
+    cdef Failure failure
+    cdef int threads = 1
+    if chunks.count == 0:
+        return 0
+    if not is_small(chunks.count, chunks.form.chunk_nbytes, SMALL_TO_ENCODE):
+        threads = work.threads_for(0)
+    if chunks.sources is not None:
+        encoding.old = stored_of(chunks, 0)
+    encoding.chunks = chunks
+    encoding.sink = sink
+    encoding.chains = chunks.prepared.chains
+    if not encoding.perform(encoding.prepare(threads), threads, work.progress, &failure):
+        raise chunks.error(&failure, encoding.chains)
+    return 0
+
+
+@cython.final
+@cython.no_gc
+cdef class EncodingItems(Encoding):
+    """The values are those of a selection."""
+
+    cdef int encode(self, Slot *slot, int64_t chunk) noexcept nogil:
+        return encode_block(slot, self.chunks, self.items.selection, chunk, &self.items.target, self.old, self.sink)
+
+    cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
+        cdef int64_t first, i, count
+        cdef int status
+        if self.groups == NULL:
+            return Encoding.run(self, slot, item)
+        first = self.groups[item]
+        count = self.groups[item + 1] - first
+        if count == 1:
+            status = self.encode(slot, first)
+        else:
+            status = encode_joined(slot, self.chunks, self.items.selection, &self.joined, first, count,
+                                   &self.items.target, self.sink)
+        if self.old is not None:
+            for i in range(count):
+                self.old.done_with(slot, first + i)
+        return status
+
+    cdef int64_t prepare(self, int threads) except -1:
         """Put neighbours together whose values share cache lines: each line is read once and not again and again."""
         cdef int64_t chunk
         cdef int64_t[::1] view
@@ -58,7 +98,7 @@ cdef class Encoding(Task):
         self.joined = joining(self.chunks.form, self.items.selection, &self.items.target,
                               min(self.chunks.count // threads, most))
         if self.joined.most == 0 or self.joined.lines or not self.sink.in_any_order():
-            return 0
+            return self.chunks.count
         self._groups = np.empty(self.chunks.count + 1, np.int64)
         view = self._groups
         for chunk in range(self.chunks.count):
@@ -68,7 +108,7 @@ cdef class Encoding(Task):
                 self.group_count += 1
         view[self.group_count] = self.chunks.count
         self.groups = &view[0]
-        return 0
+        return self.group_count
 
     cdef bint follows(self, int64_t first, int64_t chunk) noexcept nogil:
         cdef const int64_t *begin = position_of(self.chunks, first)
@@ -76,10 +116,6 @@ cdef class Encoding(Task):
         return (may_join(&self.joined, self.chunks.form, self.items.selection, begin, begin, 0)
                 and may_join(&self.joined, self.chunks.form, self.items.selection, begin, position, chunk - first)
                 and (self.old is None or covers(self.items.selection, begin, self.chunks.form.chunk)))
-
-    cdef void leave(self, Slot *slot) noexcept nogil:
-        if self.old is not None:
-            self.old.leave(slot)
 
 
 def encode_chunks(Chunks chunks not None, Selection selection not None, values, Sink sink not None,
@@ -89,23 +125,10 @@ def encode_chunks(Chunks chunks not None, Selection selection not None, values, 
     `values` has the selection's `result_shape` (strides of zero are welcome). Chunks that the selection covers only in
     part are read from the sources first; where the chunks have no sources, what it does not cover is the fill value.
     """
-    cdef Encoding encoding = Encoding.__new__(Encoding)
-    cdef Failure failure
-    cdef int threads = 1
+    cdef EncodingItems encoding = EncodingItems.__new__(EncodingItems)
     sink.check(chunks.count, chunks.count)
     encoding.items = Items(selection, values, chunks.form, chunks.rows, chunks.count, False)
-    if chunks.count == 0:
-        return
-    if not is_small(chunks.count, chunks.form.chunk_nbytes, SMALL_TO_ENCODE):
-        threads = work.threads_for(0)
-    if chunks.sources is not None:
-        encoding.old = stored_of(chunks, 0)
-    encoding.chunks = chunks
-    encoding.sink = sink
-    encoding.chains = chunks.prepared.chains
-    encoding.join_chunks(threads)
-    if not encoding.perform(encoding.group_count or chunks.count, threads, work.progress, &failure):
-        raise chunks.error(&failure, encoding.chains)
+    encode_all(encoding, chunks, sink, work)
 
 
 @cython.final

@@ -5,28 +5,20 @@ from libc.stdint cimport int64_t, uint8_t
 
 from zvcore.engine.chunks cimport Chunks, position_of
 from zvcore.engine.encoding cimport begin_block, encode_values
-from zvcore.engine.failures cimport Failure
 from zvcore.engine.form cimport Block
-from zvcore.engine.load cimport stored_of
 from zvcore.engine.moving cimport Place, move_in
 from zvcore.engine.regions cimport Region, Regions
 from zvcore.engine.selection cimport Selection
 from zvcore.engine.sinks cimport Sink
 from zvcore.engine.slots cimport Slot
-from zvcore.engine.work cimport SMALL_TO_ENCODE, Work, is_small
+from zvcore.engine.work cimport Work
+from zvcore.engine.write cimport Encoding, encode_all
 
 
 @cython.final
 @cython.no_gc
-cdef class EncodingRegions(Task):
-    """Puts together chunks from the values of all regions that touch them, and old ones, and encodes them."""
-
-    cdef int run(self, Slot *slot, int64_t item) noexcept nogil:
-        cdef int64_t chunk = self.sink.take(slot, item)
-        cdef int status = self.encode(slot, chunk)
-        if self.old is not None:
-            self.old.done_with(slot, chunk)
-        return status
+cdef class EncodingRegions(Encoding):
+    """The values are those of all regions that touch a chunk."""
 
     cdef int encode(self, Slot *slot, int64_t chunk) noexcept nogil:
         cdef Place place = Place(chunk, position_of(self.chunks, chunk))
@@ -42,29 +34,13 @@ cdef class EncodingRegions(Task):
             move_in(self.chunks.form, <Selection> region.selection, place, <char *> values, &block, &region.target)
         return encode_values(slot, self.chunks, chunk, values, &block, self.sink)
 
-    cdef void leave(self, Slot *slot) noexcept nogil:
-        if self.old is not None:
-            self.old.leave(slot)
-
 
 def encode_regions(Chunks chunks not None, Regions regions not None, Sink sink not None, Work work not None):
     """Encode chunks with the values of the regions, later ones upon earlier ones. `chunks.rows` says which of
     `regions.positions` they are. Those that no region covers are read from the sources first.
     """
     cdef EncodingRegions encoding = EncodingRegions.__new__(EncodingRegions)
-    cdef Failure failure
-    cdef int threads = 1
     sink.check(chunks.count, chunks.count)
     encoding.regions = regions
     encoding.rows = regions.rows_of(chunks)
-    if chunks.count == 0:
-        return
-    if not is_small(chunks.count, chunks.form.chunk_nbytes, SMALL_TO_ENCODE):
-        threads = work.threads_for(0)
-    if chunks.sources is not None:
-        encoding.old = stored_of(chunks, 0)
-    encoding.chunks = chunks
-    encoding.sink = sink
-    encoding.chains = chunks.prepared.chains
-    if not encoding.perform(chunks.count, threads, work.progress, &failure):
-        raise chunks.error(&failure, encoding.chains)
+    encode_all(encoding, chunks, sink, work)
